@@ -1,0 +1,42 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+STAMP = $(VENV)/.installed
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test test-slow lint format bench docs clean
+
+demo: $(STAMP)          ## digits under attack: every rule, every verdict, in under two minutes
+	$(BIN)/robagg demo
+
+test: $(STAMP) lint     ## the fast tier
+	$(BIN)/python -m pytest -n 2
+
+test-slow: $(STAMP)     ## packaging, long property tests, everything that takes its time
+	$(BIN)/python -m pytest -m slow -n 2
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)         ## ratios to torch.mean and to ByzFL, in one run
+	$(BIN)/python benchmarks/run.py
+
+docs: $(STAMP)
+	$(PIP) -e '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+$(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/kernels/*.c src/robagg/kernels/*.h)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
+	$(PIP) 'torch==2.13.0'
+	$(PIP) -e '.[dev]'
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis src/robagg/kernels/_cpu.*

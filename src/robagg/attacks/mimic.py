@@ -1,0 +1,91 @@
+"""MIMIC: all copy one honest client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from robagg.attack import Attack, State, View
+
+
+@dataclass(frozen=True)
+class MIMIC(Attack):
+    """Copy the honest client that stands out most, so that its data count f + 1 times.
+
+    v <- sum_i y_i <y_i, v>,    i* = argmax_i <y_i, v>,    x_k = x_i*        with y_i = x_i - mean
+
+    v starts as a seeded normal vector; one power step a round turns it towards the main direction of the honest
+    spread. After `warmup` rounds v and i* stay as they are; during the warm-up the current i* is copied. Nothing
+    that is sent looks unusual: the attack lives on the difference between honest clients.
+
+    ByzFL's `Mimic(epsilon)` copies client epsilon, 0 unless told; this one chooses.
+
+    Args:
+        warmup: rounds in which v and i* are still looked for, at least 1.
+
+    Example:
+        >>> import torch
+        >>> from robagg.attacks import MIMIC, View
+        >>> honest = torch.tensor([[0.0, 0.1], [0.0, -0.1], [5.0, 0.0], [-5.0, 0.0]])
+        >>> state = MIMIC().start(n=5, f=1, d=2, generator=torch.Generator().manual_seed(0))
+        >>> sent, state = MIMIC().craft(View(honest, None, n=5, f=1), state)
+        >>> sent.abs(), state["choice"] >= 2
+        (tensor([[5., 0.]]), tensor(True))
+
+    References:
+        Karimireddy, He, Jaggi. Byzantine-robust learning on heterogeneous datasets via bucketing. ICLR 2022.
+        arXiv:2006.09365.
+    """
+
+    warmup: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.warmup, bool) or not isinstance(self.warmup, int) or self.warmup < 1:
+            raise ValueError(f"MIMIC needs warmup to be a whole number of rounds, at least 1, got {self.warmup!r}")
+
+    def start(
+        self,
+        n: int,
+        f: int,
+        d: int,
+        *,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        generator: torch.Generator | None = None,
+    ) -> State:
+        """direction (d,): v; choice (): i*; rounds (): warm-up rounds done."""
+        return {
+            "direction": torch.randn(d, device=device, dtype=dtype, generator=generator),
+            "choice": torch.zeros((), device=device, dtype=torch.int64),
+            "rounds": torch.zeros((), device=device, dtype=torch.int64),
+        }
+
+    def craft(self, view: View, state: State) -> tuple[Tensor, State]:
+        # A captured round cannot branch on the count in the state; a caller who knows the round spares three passes.
+        if view.round is None or view.round < self.warmup:
+            state = self._look(view.honest, state)
+        # Fewer honest rows than when the choice was made (a share of the clients is sampled): the last one.
+        at = state["choice"].clamp(max=len(view.honest) - 1).view(1)
+        return view.send(view.honest.index_select(0, at)), state
+
+    def _look(self, x: Tensor, state: State) -> State:
+        """One power step and a new choice, which count only while the warm-up lasts."""
+        v = state["direction"]
+        p = x @ v
+        # The weights p - mean(p) sum to 0, so the rows need no centring: a copy of them and a pass are saved.
+        step = (p - p.mean()) @ x
+        # Its largest entry is made 1, as its length could underflow; rows that coincide have no direction: v stays.
+        size = torch.linalg.vector_norm(step, ord=torch.inf)
+        step = torch.where(size > 0, step / size, v)
+        looking = state["rounds"] < self.warmup
+        return {
+            "direction": torch.where(looking, step, v),
+            "choice": torch.where(looking, (x @ step).argmax(), state["choice"]),
+            "rounds": (state["rounds"] + 1).clamp(max=self.warmup),
+        }
+
+    def describe(self, n: int, f: int) -> str:
+        rounds = "round" if self.warmup == 1 else f"{self.warmup} rounds"
+        return f"all copy one honest client, chosen in the first {rounds}"

@@ -1,0 +1,56 @@
+"""Random crops and flips of a whole batch on its own device, with no word from the host in between."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def crop_and_flip(x: Tensor, generator: torch.Generator | None, padding: int = 4) -> Tensor:
+    """Pad each image with zeros, cut a random window of the old size, and mirror half of them.
+
+    Each image has its own draw. Sizes are fixed and nothing is read back, so that a CUDA graph can capture it (with
+    the generator registered to the graph). Zero is the mean pixel of normalised images.
+
+    Args:
+        x: (..., C, H, W).
+        generator: on the device of `x`; None means torch's default one.
+        padding: pixels added on each side, so the largest shift.
+
+    Example:
+        >>> x = torch.rand(2, 5, 3, 8, 8)
+        >>> crop_and_flip(x, torch.Generator().manual_seed(0)).shape
+        torch.Size([2, 5, 3, 8, 8])
+    """
+    if padding < 0:
+        raise ValueError(f"padding must be at least 0, got {padding}")
+    count = x.shape[:-3].numel()
+    top, left = torch.randint(2 * padding + 1, (2, count), generator=generator, device=x.device)
+    mirrored = torch.randint(2, (count,), generator=generator, device=x.device).bool()
+    return shift_and_mirror(x, top, left, mirrored, padding)
+
+
+def shift_and_mirror(x: Tensor, top: Tensor, left: Tensor, mirrored: Tensor, padding: int) -> Tensor:
+    """Cut from each zero-padded image the window at (top, left), and mirror it where asked.
+
+    Args:
+        x: (..., C, H, W), B images in all.
+        top, left: (B,) integers in 0 to 2 * padding; `padding` means no shift.
+        mirrored: (B,) bool.
+        padding: pixels added on each side.
+
+    Example:
+        >>> x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+        >>> at = torch.tensor([1])
+        >>> shift_and_mirror(x, at, at, torch.tensor([True]), padding=1).flatten().tolist()
+        [2.0, 1.0, 4.0, 3.0]
+    """
+    channels, height, width = x.shape[-3:]
+    padded = functional.pad(x, (padding,) * 4).reshape(-1, channels, (height + 2 * padding) * (width + 2 * padding))
+    across = torch.arange(width, device=x.device)
+    rows = top[:, None] + torch.arange(height, device=x.device)
+    columns = left[:, None] + torch.where(mirrored[:, None], width - 1 - across, across)
+    index = rows[:, :, None] * (width + 2 * padding) + columns[:, None, :]
+    index = index.reshape(-1, 1, height * width).expand(-1, channels, -1)
+    return padded.gather(2, index).reshape(x.shape)

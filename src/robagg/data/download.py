@@ -1,0 +1,119 @@
+"""Downloads data sets from their public homes and checks every byte against the published MD5s."""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from robagg.data.dataset import find_name
+from robagg.data.files import is_intact, locate_root
+from robagg.data.optional import require
+from robagg.data.sources import SOURCES, Source
+
+
+def fetch(name: str, root: str | Path | None = None, progress: bool = True) -> Path | None:
+    """Download what is missing of a data set, check it, and say where it lies.
+
+    Files that are there and intact are kept; damaged ones are downloaded again.
+
+    Args:
+        name: mnist, fashion-mnist, cifar10 or digits.
+        root: folder to download into; else $ROBAGG_DATA, else the user's cache folder.
+        progress: draw a bar on standard error.
+
+    Returns:
+        The folder of the data set; None for digits, which comes with scikit-learn.
+
+    Raises:
+        ConnectionError: no home of the data set sent the published file.
+
+    Example:
+        >>> fetch("digits") is None
+        True
+    """
+    name = find_name(name)
+    if name == "digits":
+        require("sklearn.datasets", "scikit-learn", "the digits data set")
+        return None
+    source, folder = SOURCES[name], locate_root(root) / SOURCES[name].folders[0]
+    if all(is_intact(folder / file.name, file.md5) for file in source.files):
+        return folder
+    pooch = require("pooch", "pooch", f"downloading {name}")
+    if source.archive is not None:
+        archive, md5 = source.archive
+        path = _retrieve(pooch, source, archive, md5, folder, progress)
+        _unpack(source, path, folder)
+        path.unlink()  # what it held lies beside it
+    else:
+        for file in source.files:
+            _retrieve(pooch, source, file.name, file.md5, folder, progress)
+    return folder
+
+
+def _retrieve(pooch: Any, source: Source, name: str, md5: str, folder: Path, progress: bool) -> Path:
+    """Try each home in turn, because a mirror that is down or sends a web page must not end the download."""
+    failures = []
+    for home in source.homes:
+        downloader = pooch.HTTPDownloader(progressbar=Bar(name) if progress else False)
+        try:
+            path = pooch.retrieve(home + name, f"md5:{md5}", fname=name, path=folder, downloader=downloader)
+            return Path(path)
+        except (OSError, ValueError) as error:  # no connection or no such page; a wrong MD5
+            failures.append(f"{home}{name}: {' '.join(str(error).split())}")
+    raise ConnectionError(
+        f"could not download {name} of {source.name} into {folder} ({'; '.join(failures)}). "
+        f"Try `robagg data get {source.name}` again; if you have the file (MD5 {md5}), put it there first"
+    )
+
+
+def _unpack(source: Source, archive: Path, folder: Path) -> None:
+    wanted = {file.name: file for file in source.files}
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            file = wanted.pop(Path(member.name).name, None)
+            content = tar.extractfile(member) if file is not None else None
+            if file is None or content is None:
+                continue
+            part = folder / f"{file.name}.part"  # so that an interrupted run leaves no half file under the real name
+            part.write_bytes(content.read())
+            if not is_intact(part, file.md5):
+                part.unlink()
+                raise ValueError(f"{member.name} in {archive} does not have the MD5 {file.md5} it was published with")
+            part.replace(folder / file.name)
+    if wanted:
+        raise ValueError(f"{archive} should hold {', '.join(wanted)}, and does not")
+
+
+class Bar:
+    """A progress bar of one line on standard error, with the four names that pooch calls.
+
+    Example:
+        >>> bar = Bar("file.gz")
+        >>> bar.total = 10
+        >>> bar.update(5)
+        >>> bar.done
+        5
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.total = 0
+        self.done = 0
+        self._shown = -1
+
+    def update(self, amount: int) -> None:
+        self.done += amount
+        percent = min(100, 100 * self.done // self.total) if self.total else 0
+        if percent != self._shown:
+            self._shown = percent
+            filled = "#" * (percent * 30 // 100)
+            sys.stderr.write(f"\r{self.name} [{filled:<30}] {percent:3d}% of {self.total / 1e6:.1f} MB")
+            sys.stderr.flush()
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        sys.stderr.write("\n")

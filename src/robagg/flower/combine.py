@@ -1,0 +1,116 @@
+"""From screened replies to the next model: the rule on the measured arrays, the median on what stays out of them.
+
+Rules that shifting all rows only shifts take the received arrays as they are: the sketch is centred on the median, so
+distances are between differences anyway, and nothing is subtracted or copied. Rules that measure from the origin (RFA,
+CC, Clipping) get the differences to the global model, in which the origin means "no change".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from robagg import CM, Mean
+from robagg.flower.model import Flat, GlobalModel, Spec
+from robagg.flower.screen import Reply
+from robagg.liars import QuorumError
+from robagg.rule import Rule
+from robagg.stack import Stack, read
+from robagg.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Combined:
+    """The next model and how the rule came to it."""
+
+    values: dict[str, Flat]
+    """Every array of the model, flat, in its own dtype."""
+    verdict: Verdict
+    """Over the given replies, broken ones included."""
+    state: Any
+    """What a rule that remembers wants back in the next round."""
+
+
+def combine(
+    rule: Rule, model: GlobalModel, replies: Sequence[Reply], *, state: Any = None, max_weight: float | None = None
+) -> Combined:
+    """Aggregate by the rule's contract; QuorumError or ValueError where it has no quorum.
+
+    Args:
+        rule: the rule.
+        model: what the replies started from.
+        replies: all n that came with content; those with a reason are the broken rows.
+        state: what the last round handed on.
+        max_weight: weigh by claimed sizes, none above this share; None counts every reply alike.
+    """
+    broken = {i: reply.reason for i, reply in enumerate(replies) if reply.reason}
+    kept = [i for i in range(len(replies)) if i not in broken]
+    if not kept:
+        raise QuorumError(f"none of {len(replies)} replies can be used")
+    base = model.flat(model.measured) if measures_from_origin(rule) else None
+    stack = _stack([replies[i] for i in kept], model.measured, base)
+    stack = replace(stack, n=len(replies), kept=tuple(kept), reasons=broken)
+    verdict, state = rule.step(stack, state)
+    values: dict[str, Flat] = dict(verdict.value)
+    if max_weight is not None:
+        verdict = reweigh(verdict, values, stack, [reply.size or 0.0 for reply in replies], max_weight)
+    if base is not None:
+        values = {spec.name: _add(base[spec.name], values[spec.name], spec) for spec in model.measured}
+    sound = [reply for i, reply in enumerate(replies) if i not in broken and np.isfinite(float(verdict.distances[i]))]
+    if model.statistics:
+        values |= CM()(_stack(sound, model.statistics, None))
+    for spec in model.counters:
+        rows = np.sort(np.stack([reply.arrays[spec.name] for reply in sound]), axis=0)
+        values[spec.name] = rows[(len(rows) - 1) // 2]
+    return Combined(values, verdict, state)
+
+
+def measures_from_origin(rule: Rule) -> bool:
+    """Whether adding the same vector to all rows does more than shift the result."""
+    return any(stage.anchors for stage in rule.stages)
+
+
+def reweigh(verdict: Verdict, values: dict[str, Flat], stack: Stack, sizes: list[float], most: float) -> Verdict:
+    """Give each row the weight that the rule left it times its capped share of the claimed sizes, in place."""
+    believed = [i for i in range(stack.n) if verdict.weights[i] != 0]
+    if not believed:
+        return verdict
+    claimed = np.zeros((len(believed), 1), np.float32)
+    shares = Mean(f=0, max_weight=most).explain(claimed, weights=[sizes[i] for i in believed]).weights
+    weights = torch.zeros_like(verdict.weights)
+    weights[believed] = verdict.weights[believed] * shares
+    if not weights.sum() > 0:
+        return verdict
+    weights *= verdict.weights.sum() / weights.sum()
+    change = (weights - verdict.weights).tolist()
+    for name, rows in zip(values, stack.leaves, strict=True):
+        value = torch.from_numpy(values[name])
+        total = value.to(torch.promote_types(value.dtype, torch.float32))
+        for row, i in zip(rows, stack.kept, strict=True):
+            if change[i]:
+                total = total.add(row, alpha=change[i])
+        values[name] = total.to(value.dtype).numpy()
+    return replace(verdict, weights=weights)
+
+
+def _stack(replies: Sequence[Reply], specs: Sequence[Spec], base: dict[str, Flat] | None) -> Stack:
+    if base is None:
+        return read([{spec.name: reply.arrays[spec.name] for spec in specs} for reply in replies])
+    return read(
+        [{spec.name: _subtract(reply.arrays[spec.name], base[spec.name]) for spec in specs} for reply in replies]
+    )
+
+
+def _subtract(numbers: Flat, base: Flat) -> Flat:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.subtract(numbers, base, dtype=np.promote_types(base.dtype, np.float32))
+
+
+def _add(base: Flat, change: Flat, spec: Spec) -> Flat:
+    limit = np.finfo(spec.dtype).max
+    with np.errstate(over="ignore"):
+        return np.clip(np.add(base, change), -limit, limit).astype(spec.dtype, copy=False)

@@ -1,0 +1,76 @@
+"""Reads the numbers of a received array in place: a view on the message's bytes, after its length and header are right.
+
+`Array.numpy()` copies every array, and decodes before anyone has asked how long it is.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from flwr.app import Array
+
+if TYPE_CHECKING:
+    from robagg.flower.model import Spec
+
+NUMPY = "numpy.ndarray"
+LONGEST_HEADER = 4096
+"""A header takes 128 bytes; names of 4096 are somebody's joke."""
+
+
+class UnfitError(ValueError):
+    """A reply cannot be used; the message says why."""
+
+
+def view(array: Array, spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:
+    """The flat numbers of a reply's array, in the dtype and memory order of the model's."""
+    if array.stype != NUMPY:
+        raise UnfitError(f"{spec.name!r} is serialised as {_short(array.stype)}, not as {NUMPY}")
+    data = array.data
+    if len(data) == len(spec.header) + spec.nbytes and data.startswith(spec.header):
+        return np.frombuffer(data, spec.dtype, offset=len(spec.header))
+    # Not the model's own bytes before the numbers: another dtype or writer, perhaps in good faith. Length first.
+    if not spec.size <= len(data) <= LONGEST_HEADER + 8 * spec.size:
+        raise UnfitError(f"{spec.name!r} has {len(data)} bytes where {len(spec.header) + spec.nbytes} are expected")
+    try:
+        dtype, shape, fortran, offset = read_header(data)
+    except Exception as error:
+        raise UnfitError(f"{spec.name!r} is no readable array: {_short(error)}") from None
+    if shape != spec.shape:
+        raise UnfitError(f"{spec.name!r} has the shape {_short(shape)} where {spec.shape} is expected")
+    real = dtype == spec.dtype if spec.whole else dtype.kind == "f" and dtype.itemsize <= 8
+    if not real:
+        raise UnfitError(f"{spec.name!r} holds {_short(dtype)} where {spec.dtype} is expected")
+    if len(data) - offset != spec.size * dtype.itemsize:
+        raise UnfitError(
+            f"{spec.name!r} has {len(data) - offset} bytes of numbers where {spec.size} {dtype} are expected"
+        )
+    numbers = np.frombuffer(data, dtype, offset=offset)
+    if fortran != spec.fortran and len(shape) > 1:
+        numbers = numbers.reshape(shape, order="F" if fortran else "C").ravel(order="F" if spec.fortran else "C")
+    if dtype != spec.dtype or not numbers.flags.aligned:
+        with np.errstate(over="ignore"):  # what is too large for the model's dtype becomes Inf, and is broken as such
+            numbers = numbers.astype(spec.dtype)
+    return numbers
+
+
+def read_header(data: bytes) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
+    """Dtype, shape, whether in Fortran order, and where the numbers begin."""
+    head = io.BytesIO(data[:LONGEST_HEADER])
+    version = np.lib.format.read_magic(head)
+    if version == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(head, max_header_size=LONGEST_HEADER)
+    elif version == (2, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(head, max_header_size=LONGEST_HEADER)
+    else:
+        raise ValueError(f"format version 1.0 or 2.0 is wanted, got {version}")
+    if any(length < 0 for length in shape):
+        raise ValueError(f"lengths below 0: {shape}")
+    return dtype, tuple(shape), bool(fortran), head.tell()
+
+
+def _short(text: object) -> str:
+    """What an attacker wrote, cut so that it does not fill the log."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= 80 else f"{line[:77]}..."

@@ -1,0 +1,209 @@
+"""Flower's FedAvg with a robust rule in place of the average."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import FedAvg, Result
+
+from robagg.flower.decide import decide
+from robagg.flower.inner import SHARED, hand_on
+from robagg.flower.journal import Journal, OnReject, logger
+from robagg.flower.metrics import summarise
+from robagg.flower.model import STATISTICS, GlobalModel
+from robagg.flower.report import RoundReport
+from robagg.flower.screen import screen
+from robagg.liars import F
+from robagg.loop import check_positive
+from robagg.rule import Rule, SortedRule, parse
+
+TIMEOUT = 600.0
+"""Seconds to wait for replies. A client that dies says nothing, so every death costs a round this long."""
+
+
+class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
+    """FedAvg whose average is a robust rule: hostile and broken clients neither move the model nor end the run.
+
+    Args:
+        rule: a rule, a chain, or its text, such as `TQ(f=2)` or `"nnm >> cm"`. There is no default: every rule has a
+            weak spot, so it is a choice.
+        f: for a rule given as text, how many replies may lie: a number, or a share of the replies (0.2).
+        around: the strategy that gets the robust value as if it were one reply, such as `FedAdam(...)`. Sampling and
+            evaluation are then its own.
+        weighted: weigh believed replies by their claimed number of examples. The number is a claim, so the default
+            counts every reply alike.
+        max_weight: the largest share that a claim can give one reply.
+        min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
+        observe: aggregate as FedAvg (or `around`) would, and only report what the rule would have done.
+        on_reject: called with round, node id and reason for each reply that is rejected.
+        log_file: a file that gets a JSON line for each round; `robagg show` reads it.
+        aside: patterns of names of arrays that stay out of the distances and are aggregated by their median.
+        warn_after: (k, m): a node that is rejected in k of its last m rounds gives one warning.
+        fedavg_arguments: those of FedAvg: `fraction_train`, `min_available_nodes`, `weighted_by_key` and so on.
+    """
+
+    def __init__(
+        self,
+        rule: Rule | str,
+        around: FedAvg | None = None,
+        weighted: bool = False,
+        max_weight: float = 0.1,
+        min_valid_replies: int | None = None,
+        observe: bool = False,
+        on_reject: OnReject | None = None,
+        *,
+        f: F = None,
+        log_file: str | Path | None = None,
+        aside: Sequence[str] = STATISTICS,
+        warn_after: tuple[int, int] = (3, 5),
+        **fedavg_arguments: Any,
+    ) -> None:
+        if isinstance(rule, Rule) and f is not None:
+            raise ValueError(f"f goes with a rule given as text; {rule} has its own")
+        self.rule = parse(rule, f=f)
+        if weighted and isinstance(self.rule.core, SortedRule):
+            raise ValueError(f"weighted=True wants a rule that gives whole replies a weight; {self.rule} sorts numbers")
+        if min_valid_replies is not None and min_valid_replies < 1:
+            raise ValueError(f"min_valid_replies must be at least 1, got {min_valid_replies}")
+        if around is not None and not isinstance(around, FedAvg):
+            raise TypeError(f"around must be FedAvg or a subclass of it, got {type(around).__name__}")
+        if around is not None and fedavg_arguments:
+            raise ValueError(f"with `around`, give {', '.join(fedavg_arguments)} to the strategy inside")
+        check_positive(self, max_weight=max_weight)
+        shared = fedavg_arguments if around is None else {name: getattr(around, name) for name in SHARED}
+        super().__init__(**shared)
+        self.around = around
+        self.max_weight = max_weight if weighted else None
+        self.min_valid_replies = min_valid_replies or 1
+        self.observe = observe
+        self.aside = tuple(aside)
+        self.journal = Journal(log_file, on_reject, warn_after)
+        self._model: GlobalModel | None = None
+        self._asked: list[Message] = []
+        self._state: Any = None
+
+    def start(
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int = 3,
+        timeout: float = TIMEOUT,
+        train_config: ConfigRecord | None = None,
+        evaluate_config: ConfigRecord | None = None,
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
+    ) -> Result:
+        """Run the rounds, as every strategy does; only the default timeout is shorter."""
+        self._state = None
+        result: Result = super().start(
+            grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn
+        )
+        if not result.arrays:  # every round was skipped: the model was kept
+            result.arrays = initial_arrays
+        return result
+
+    def summary(self) -> None:
+        """Log how the strategy is set up."""
+        looking = " (looking on only)" if self.observe else ""
+        logger.info("\t├──> Robust rule: %s%s", self.rule, looking)
+        if self.around is not None:
+            logger.info("\t├──> Its value goes to: %s", type(self.around).__name__)
+        FedAvg.summary(self) if self.around is None else self.around.summary()
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Ask for training, and keep the model that is sent: replies are measured against it."""
+        self._model = GlobalModel(arrays, self.aside)
+        self._asked = self._configure("train", server_round, arrays, config, grid)
+        return self._asked
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Ask for an evaluation."""
+        self._asked = self._configure("evaluate", server_round, arrays, config, grid)
+        return self._asked
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """The next model and its metrics; (None, metrics) keeps the model."""
+        messages, asked = list(replies), self._asked
+        self._asked = []
+        if self._model is None:
+            raise RuntimeError("aggregate_train needs the model of the round: call configure_train first")
+        if not messages and not asked:
+            return None, None  # nobody was asked: training is switched off
+        screened = screen(
+            messages, asked, self._model, size_key=self.weighted_by_key, needs_size=self.max_weight is not None
+        )
+        combined, report = decide(
+            self.rule, self._model, screened, self.min_valid_replies, state=self._state, max_weight=self.max_weight
+        )
+        report = replace(report, round=server_round, observed=self.observe)
+        self.journal.enter(report)
+        if self.observe:
+            return self._average(server_round, messages, report)
+        if combined is None:
+            return None, report.to_metrics()
+        self._state = combined.state
+        accepted = [reply for reply, node in zip(screened.given, report.nodes, strict=False) if not node.rejected]
+        metrics = summarise(self.train_metrics_aggr_fn, accepted, self.rule, self.weighted_by_key)
+        if self.around is None:
+            arrays: ArrayRecord | None = self._model.record(combined.values)
+        else:
+            arrays = hand_on(self.around, server_round, self._model, combined, metrics)
+        metrics.update(report.to_metrics())
+        return arrays, metrics
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """The trimmed mean of each metric."""
+        messages, asked = list(replies), self._asked
+        self._asked = []
+        if not messages:
+            return None
+        screened = screen(messages, asked, None, size_key=self.weighted_by_key)
+        for node, why in [*screened.failed.items(), *((r.node, r.reason) for r in screened.given if r.reason)]:
+            logger.warning("\t> node %d has no part in the evaluation: %s", node, why)
+        if not screened.sound:
+            return None
+        return summarise(self.evaluate_metrics_aggr_fn, screened.sound, self.rule, self.weighted_by_key)
+
+    def _configure(self, kind: Literal["train", "evaluate"], *arguments: Any) -> list[Message]:
+        fraction, least = getattr(self, f"fraction_{kind}"), getattr(self, f"min_{kind}_nodes")
+        if fraction == 0:
+            return []
+        # FedAvg counts nodes first and then waits for more: its first round would go without those it waited for.
+        _wait_for_nodes(arguments[-1], max(self.min_available_nodes, least))
+        configure = FedAvg.configure_train if kind == "train" else FedAvg.configure_evaluate
+        if self.around is None:
+            return list(configure(self, *arguments))
+        return list(getattr(self.around, configure.__name__)(*arguments))
+
+    def _average(
+        self, server_round: int, messages: list[Message], report: RoundReport
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """What FedAvg or the inner strategy makes of the replies; where it raises, the model is kept."""
+        try:
+            if self.around is None:
+                arrays, metrics = super().aggregate_train(server_round, messages)
+            else:
+                arrays, metrics = self.around.aggregate_train(server_round, messages)
+        except Exception as error:
+            logger.error("robagg: plain averaging failed, the model is kept: %s", error)
+            arrays, metrics = None, None
+        metrics = MetricRecord() if metrics is None else metrics
+        metrics.update(report.to_metrics())
+        return arrays, metrics
+
+
+def _wait_for_nodes(grid: Grid, wanted: int) -> None:
+    while (found := len(list(grid.get_node_ids()))) < wanted:
+        logger.info("Waiting for nodes to connect: %d of %d.", found, wanted)
+        time.sleep(1)

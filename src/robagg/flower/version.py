@@ -1,0 +1,33 @@
+"""Which Flower this works with, said before anything else can fail in a less clear way."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+
+LOWEST = (1, 41)
+HIGHEST = (1, 42)
+"""The lowest and the highest minor version of flwr that the tests have run on; newer ones are let in."""
+
+HOW = "pip install 'robagg[flower]'"
+
+
+def check_flower() -> None:
+    """Raise ImportError where flwr is missing or older than what is tested."""
+    try:
+        found = version("flwr")
+    except PackageNotFoundError:
+        raise ImportError(f"robagg.flower needs Flower, which is not installed: {HOW}") from None
+    if read_version(found) < LOWEST:
+        wanted = ".".join(map(str, LOWEST))
+        raise ImportError(f"robagg.flower needs flwr {wanted} or newer, got {found}: {HOW}")
+
+
+def read_version(text: str) -> tuple[int, ...]:
+    """The leading numbers of a version.
+
+    >>> read_version("1.41.0rc1")
+    (1, 41, 0)
+    """
+    match = re.match(r"\d+(\.\d+)*", text)
+    return tuple(int(part) for part in match.group().split(".")) if match else (0,)

@@ -1,0 +1,376 @@
+/* The passes over the stack on a CPU: see reference.py for what they compute, and cpu.py for who calls them.
+
+   One library holds the passes for AVX512, AVX2 and any other CPU, and picks at run time: cpu_passes.h is included once for each
+   instruction set and compute type. Build it without -ffast-math: NaN and Inf must show in the results. */
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ABI = 1 };                                                /* cpu.py loads no library with another number */
+enum { SKETCH, TRIM, COMBINE };                                  /* op */
+enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
+enum { PLAIN, AVX2, AVX512 };                                    /* isa */
+#ifndef TILE_BYTES
+#define TILE_BYTES 65536
+#endif
+enum { LINE = 64, WIDE = 8, RUN_MAX = 32, FLUSH = 8, CHUNKS = 64 };
+
+struct row {
+    const void *data; /* NULL: the origin */
+    int64_t stride;   /* in elements */
+    int32_t dtype, bytes;
+};
+
+/* What is asked; cpu.py has the same structure. */
+struct job {
+    int32_t op, isa, wide, threads;
+    int64_t n, m, anchors, d, lo, hi; /* m rows after mixing, else m = n; sketch: `anchors` rows follow the n */
+    const struct row *rows;
+    const double *weights; /* sketch, trim: the (m, n) mix or NULL; combine: n coefficients, none of them 0 */
+    void *value;           /* (d,) in the compute type */
+    double *spread, *gram; /* sketch: (1,) and (m + anchors, m + anchors) */
+    int32_t *alarm;
+};
+
+struct term { /* one non-zero of the mix */
+    int64_t row;
+    double weight;
+};
+
+struct sums { /* of one chunk of columns */
+    double spread, *gram;
+    int alarm;
+};
+
+static const struct row origin = {NULL, 1, FLOAT32, 0};
+
+struct plan {
+    int op, mixed, direct; /* direct: rows are sorted where they lie */
+    int64_t n, m, size, lo, hi, d, tile, chunk;
+    const struct row *rows;
+    const double *weights;
+    void *value;
+    struct term *terms; /* those of mixed row i end at terms + ends[i] */
+    int64_t *ends;
+    struct sums *sums;
+    void (*pass)(const struct plan *, int64_t, int64_t, void *, struct sums *);
+    int64_t chunks;
+    atomic_long *next;
+};
+
+static inline float bfloat(uint16_t bits)
+{
+    const uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+/* float16 by moving its fields into place: the product mends the exponent's bias, and makes subnormals normal. */
+static inline float half(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)(bits & 0x7fff) << 13;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    value *= 0x1p112f;
+    memcpy(&wide, &value, sizeof value);
+    wide |= ((bits & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u) | (uint32_t)(bits & 0x8000) << 16;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+/* Batcher's odd-even merge sort of 32 wires, built from merges of sorted halves; r is the distance between neighbours. */
+#define MERGE4(a, r) SWAP(a, a + 2 * r) SWAP(a + r, a + 3 * r) SWAP(a + r, a + 2 * r)
+#define MERGE8(a, r) MERGE4(a, 2 * r) MERGE4(a + r, 2 * r) ODD3(a + r, r)
+#define MERGE16(a, r) MERGE8(a, 2 * r) MERGE8(a + r, 2 * r) ODD3(a + r, r) SWAP(a + 7 * r, a + 8 * r) ODD3(a + 9 * r, r)
+#define MERGE32(a, r) \
+    MERGE16(a, 2 * r) MERGE16(a + r, 2 * r) ODD3(a + r, r) ODD3(a + 7 * r, r) ODD3(a + 13 * r, r) ODD3(a + 19 * r, r) ODD3(a + 25 * r, r)
+#define ODD3(a, r) SWAP(a, a + r) SWAP(a + 2 * r, a + 3 * r) SWAP(a + 4 * r, a + 5 * r)
+#define SORT4(a) SWAP(a, a + 1) SWAP(a + 2, a + 3) MERGE4(a, 1)
+#define SORT8(a) SORT4(a) SORT4(a + 4) MERGE8(a, 1)
+#define SORT16(a) SORT8(a) SORT8(a + 8) MERGE16(a, 1)
+#define SORT32(a) SORT16(a) SORT16(a + 16) MERGE32(a, 1)
+
+/* The half-cleaners of a bitonic merge at distances 16, 8, 4, 2, 1. */
+#define CLEAN2(a) SWAP(a, a + 1)
+#define CLEAN4(a) SWAP(a, a + 2) SWAP(a + 1, a + 3) CLEAN2(a) CLEAN2(a + 2)
+#define APART4(a, r) SWAP(a, a + r) SWAP(a + 1, a + 1 + r) SWAP(a + 2, a + 2 + r) SWAP(a + 3, a + 3 + r)
+#define CLEAN8(a) APART4(a, 4) CLEAN4(a) CLEAN4(a + 4)
+#define CLEAN16(a) APART4(a, 8) APART4(a + 4, 8) CLEAN8(a) CLEAN8(a + 8)
+#define BITONIC32 APART4(0, 16) APART4(4, 16) APART4(8, 16) APART4(12, 16) CLEAN16(0) CLEAN16(16)
+
+#define EACH_FROM_1(F)                                                                                                 \
+    F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16) F(17) F(18) F(19) F(20)     \
+    F(21) F(22) F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31) F(32)
+#define EACH(F)                                                                                                        \
+    F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16) F(17) F(18) F(19)      \
+    F(20) F(21) F(22) F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31)
+#define BLOCKS3(F) F(1, 1) F(1, 2) F(1, 3) F(2, 1) F(2, 2) F(2, 3) F(3, 1) F(3, 2) F(3, 3)
+#define BLOCKS5(F)                                                                                                     \
+    F(1, 1) F(1, 2) F(1, 3) F(1, 4) F(1, 5) F(2, 1) F(2, 2) F(2, 3) F(2, 4) F(2, 5) F(3, 1) F(3, 2) F(3, 3) F(3, 4)    \
+    F(3, 5) F(4, 1) F(4, 2) F(4, 3) F(4, 4) F(4, 5) F(5, 1) F(5, 2) F(5, 3) F(5, 4) F(5, 5)
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define X86 1
+#include <immintrin.h>
+#define PRAGMA(text) _Pragma(#text)
+#ifdef __clang__
+#define TARGET_BEGIN(features) PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define TARGET_END _Pragma("clang attribute pop")
+#else
+#define TARGET_BEGIN(features) _Pragma("GCC push_options") PRAGMA(GCC target(features))
+#define TARGET_END _Pragma("GCC pop_options")
+#endif
+
+#define BLOCK 5
+#define BLOCKS BLOCKS5
+TARGET_BEGIN("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c")
+static void halves_avx512(float *to, const uint16_t *from)
+{
+    for (int k = 0; k < 64; k += 16)
+        _mm512_storeu_ps(to + k, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + k))));
+}
+#define HALVES halves_avx512
+static inline __m512i xor3(__m512i a, __m512i b, __m512i c) { return _mm512_ternarylogic_epi32(a, b, c, 0x96); }
+
+#define NAME(x) x##_avx512_float
+#define FUSED
+#define T float
+#define V __m512
+#define VLEN 16
+#define VMIN _mm512_min_ps
+#define VMAX _mm512_max_ps
+#define OTHER(a, b, least) _mm512_castsi512_ps(xor3(_mm512_castps_si512(a), _mm512_castps_si512(b), _mm512_castps_si512(least)))
+#define FMA _mm512_fmadd_ps
+#define SPLAT _mm512_set1_ps
+#define VSUM _mm512_reduce_add_ps
+#include "cpu_passes.h"
+
+#define NAME(x) x##_avx512_double
+#define T double
+#define V __m512d
+#define VLEN 8
+#define VMIN _mm512_min_pd
+#define VMAX _mm512_max_pd
+#define OTHER(a, b, least) _mm512_castsi512_pd(xor3(_mm512_castpd_si512(a), _mm512_castpd_si512(b), _mm512_castpd_si512(least)))
+#define FMA _mm512_fmadd_pd
+#define SPLAT _mm512_set1_pd
+#define VSUM _mm512_reduce_add_pd
+#include "cpu_passes.h"
+TARGET_END
+#undef BLOCK
+#undef BLOCKS
+#undef HALVES
+
+#define BLOCK 3
+#define BLOCKS BLOCKS3
+TARGET_BEGIN("avx2,fma,f16c")
+static void halves_avx2(float *to, const uint16_t *from)
+{
+    for (int k = 0; k < 64; k += 8)
+        _mm256_storeu_ps(to + k, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + k))));
+}
+#define HALVES halves_avx2
+
+#define NAME(x) x##_avx2_float
+#define FUSED
+#define T float
+#define V __m256
+#define VLEN 8
+#define VMIN _mm256_min_ps
+#define VMAX _mm256_max_ps
+#define FMA _mm256_fmadd_ps
+#define SPLAT _mm256_set1_ps
+#define VSUM(v) (((v)[0] + (v)[1]) + ((v)[2] + (v)[3]) + (((v)[4] + (v)[5]) + ((v)[6] + (v)[7])))
+#include "cpu_passes.h"
+
+#define NAME(x) x##_avx2_double
+#define T double
+#define V __m256d
+#define VLEN 4
+#define VMIN _mm256_min_pd
+#define VMAX _mm256_max_pd
+#define FMA _mm256_fmadd_pd
+#define SPLAT _mm256_set1_pd
+#define VSUM(v) (((v)[0] + (v)[1]) + ((v)[2] + (v)[3]))
+#include "cpu_passes.h"
+TARGET_END
+#undef BLOCK
+#undef BLOCKS
+#undef HALVES
+#endif
+
+/* Any other CPU: the compiler's own vectors of 16 bytes. */
+#define BLOCK 3
+#define BLOCKS BLOCKS3
+static void halves_plain(float *to, const uint16_t *from)
+{
+    for (int k = 0; k < 64; k++) to[k] = half(from[k]);
+}
+#define HALVES halves_plain
+
+typedef float float4 __attribute__((vector_size(16), may_alias));
+typedef int32_t int4 __attribute__((vector_size(16), may_alias));
+typedef double double2 __attribute__((vector_size(16), may_alias));
+typedef int64_t long2 __attribute__((vector_size(16), may_alias));
+static inline float4 min4(float4 a, float4 b) { const int4 less = a < b; return (float4)(((int4)a & less) | ((int4)b & ~less)); }
+static inline float4 max4(float4 a, float4 b) { const int4 more = a > b; return (float4)(((int4)a & more) | ((int4)b & ~more)); }
+static inline double2 min2(double2 a, double2 b) { const long2 less = a < b; return (double2)(((long2)a & less) | ((long2)b & ~less)); }
+static inline double2 max2(double2 a, double2 b) { const long2 more = a > b; return (double2)(((long2)a & more) | ((long2)b & ~more)); }
+
+#define NAME(x) x##_plain_float
+#define FMA(a, b, c) ((a) * (b) + (c))
+#define T float
+#define V float4
+#define VLEN 4
+#define VMIN min4
+#define VMAX max4
+#define SPLAT(c) ((V){(c), (c), (c), (c)})
+#define VSUM(v) (((v)[0] + (v)[1]) + ((v)[2] + (v)[3]))
+#include "cpu_passes.h"
+
+#define NAME(x) x##_plain_double
+#define FMA(a, b, c) ((a) * (b) + (c))
+#define T double
+#define V double2
+#define VLEN 2
+#define VMIN min2
+#define VMAX max2
+#define SPLAT(c) ((V){(c), (c)})
+#define VSUM(v) ((v)[0] + (v)[1])
+#include "cpu_passes.h"
+
+struct passes {
+    size_t (*scratch)(const struct plan *);
+    void (*sorted)(const struct plan *, int64_t, int64_t, void *, struct sums *);
+    void (*combine)(const struct plan *, int64_t, int64_t, void *, struct sums *);
+};
+#define PASSES(isa) \
+    {{scratch_##isa##_float, sorted_##isa##_float, combine_##isa##_float}, \
+     {scratch_##isa##_double, sorted_##isa##_double, combine_##isa##_double}}
+static const struct passes all[][2] = {
+    PASSES(plain),
+#ifdef X86
+    PASSES(avx2), PASSES(avx512),
+#endif
+};
+
+int robagg_abi(void) { return ABI; }
+
+/* The best instruction set this machine has. */
+int robagg_isa(void)
+{
+#ifdef X86
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return PLAIN;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+        return AVX512;
+    return AVX2;
+#else
+    return PLAIN;
+#endif
+}
+
+struct worker {
+    const struct plan *plan;
+    void *scratch;
+};
+
+/* Chunks are dealt to whoever is free. Each has sums of its own, so who took it leaves no trace in the result. */
+static void *work(void *argument)
+{
+    const struct worker *worker = argument;
+    const struct plan *p = worker->plan;
+    for (;;) {
+        int64_t chunk = atomic_fetch_add(p->next, 1);
+        if (chunk >= p->chunks) return NULL;
+        if (p->op == COMBINE) chunk = p->chunks - 1 - chunk; /* backwards: the columns a sketch saw last are still in cache */
+        const int64_t begin = chunk * p->chunk, end = begin + p->chunk < p->d ? begin + p->chunk : p->d;
+        p->pass(p, begin, end, worker->scratch, p->sums + chunk);
+    }
+}
+
+/* The mix as a list of its non-zeros. A row that no mixed row uses joins the first with weight 0: should it not be finite, that shows. */
+static void list_terms(struct plan *p)
+{
+    struct term *term = p->terms;
+    for (int64_t i = 0; i < p->m; i++) {
+        for (int64_t j = 0; j < p->n; j++) {
+            int used = p->weights[i * p->n + j] != 0;
+            if (i == 0 && !used) {
+                used = 1;
+                for (int64_t k = 0; k < p->m; k++) used &= p->weights[k * p->n + j] == 0;
+            }
+            if (used) *term++ = (struct term){j, p->weights[i * p->n + j]};
+        }
+        p->ends[i] = term - p->terms;
+    }
+}
+
+/* Do the job; 0, or 1 where there was no memory for it. */
+int robagg_run(const struct job *job)
+{
+    const struct passes *passes = &all[job->isa][job->wide];
+    const int64_t element = job->wide ? 8 : 4, size = job->op == COMBINE ? 0 : job->m + job->anchors;
+    atomic_long next = 0;
+    struct plan p = {.op = job->op, .mixed = job->op != COMBINE && job->weights != NULL, .n = job->n, .m = job->m, .size = size,
+                     .lo = job->lo, .hi = job->hi, .d = job->d, .rows = job->rows, .weights = job->weights, .value = job->value,
+                     .pass = job->op == COMBINE ? passes->combine : passes->sorted, .next = &next};
+
+    /* A tile of a shape that does not depend on the threads, and near 64 KB, so that it and the next stay in the second cache. */
+    p.tile = job->op == COMBINE ? 1024 : TILE_BYTES / (element * (size + 1)) / 128 * 128;
+    p.tile = p.tile < 128 ? 128 : p.tile > 1024 ? 1024 : p.tile;
+    int64_t most = job->op == SKETCH ? (1 << 22) / (size * size * 8) : CHUNKS;
+    most = most > CHUNKS ? CHUNKS : most < 4 ? 4 : most;
+    const int64_t tiles = (p.d + p.tile - 1) / p.tile;
+    const int64_t least = 65536 / ((p.n + size) * p.tile) + 1; /* tiles worth a chunk */
+    p.chunk = ((tiles + most - 1) / most > least ? (tiles + most - 1) / most : least) * p.tile;
+    p.chunks = p.chunk ? (p.d + p.chunk - 1) / p.chunk : 0;
+    p.direct = !p.mixed;
+    for (int64_t k = 0; k < p.n; k++) p.direct &= p.rows[k].stride == 1 && p.rows[k].dtype == (job->wide ? FLOAT64 : FLOAT32);
+
+    int64_t threads = job->threads < p.chunks ? job->threads : p.chunks;
+    threads = threads < 1 ? 1 : threads > CHUNKS ? CHUNKS : threads;
+    const size_t own = job->op == COMBINE ? 5 * ((size_t)p.tile * (size_t)element + LINE) : passes->scratch(&p);
+    const size_t gram = job->op == SKETCH ? (size_t)(size * size) : 0;
+    const size_t terms = p.mixed ? (size_t)(p.m * p.n) : 0;
+    const size_t bytes = (size_t)threads * (own + LINE) + (size_t)p.chunks * (sizeof *p.sums + gram * sizeof(double)) +
+                         terms * sizeof *p.terms + (size_t)p.m * sizeof *p.ends + 4 * LINE;
+    void *block;
+    if (posix_memalign(&block, LINE, bytes)) return 1;
+    char *at = (char *)block + (size_t)threads * (own / LINE + 1) * LINE;
+    p.sums = (struct sums *)at, at += (size_t)p.chunks * sizeof *p.sums;
+    p.terms = (struct term *)at, at += terms * sizeof *p.terms;
+    p.ends = (int64_t *)at, at += (size_t)p.m * sizeof *p.ends;
+    memset(at, 0, (size_t)p.chunks * gram * sizeof(double));
+    for (int64_t k = 0; k < p.chunks; k++) p.sums[k] = (struct sums){0, (double *)at + (size_t)k * gram, 0};
+    if (p.mixed) list_terms(&p);
+
+    /* Threads live for one call: nothing is left behind that a fork could break. One that cannot start leaves its chunks to the rest. */
+    pthread_t others[CHUNKS];
+    struct worker workers[CHUNKS];
+    int64_t started = 0;
+    for (int64_t k = 0; k < threads; k++) workers[k] = (struct worker){&p, (char *)block + (size_t)k * (own / LINE + 1) * LINE};
+    while (started + 1 < threads && !pthread_create(others + started, NULL, work, workers + started + 1)) started++;
+    work(workers);
+    for (int64_t k = 0; k < started; k++) pthread_join(others[k], NULL);
+
+    for (int64_t k = 0; k < p.chunks; k++) { /* in order, whoever came first */
+        if (job->op == SKETCH) {
+            *job->spread += p.sums[k].spread;
+            for (int64_t i = 0; i < size; i++)
+                for (int64_t j = i; j < size; j++) job->gram[i * size + j] += p.sums[k].gram[i * size + j];
+        } else *job->alarm |= p.sums[k].alarm;
+    }
+    if (job->op == SKETCH)
+        for (int64_t i = 0; i < size; i++)
+            for (int64_t j = 0; j < i; j++) job->gram[i * size + j] = job->gram[j * size + i];
+    free(block);
+    return 0;
+}

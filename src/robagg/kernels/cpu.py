@@ -1,0 +1,192 @@
+"""The passes over the stack in C (cpu.c), loaded with ctypes, which lets other Python threads run meanwhile.
+
+The same functions as in reference.py. Nothing is stacked or copied: the library gets a pointer and a stride for every row.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch import Tensor
+
+Rows = Tensor | Sequence[Tensor]
+
+_ABI = 1
+_SKETCH, _TRIM, _COMBINE = range(3)
+_ISAS = ("plain", "avx2", "avx512")
+_DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
+_ALONE = 1 << 17
+"""Below so many elements starting threads costs more than they save."""
+
+
+class _Row(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("stride", ctypes.c_int64),
+        ("dtype", ctypes.c_int32),
+        ("bytes", ctypes.c_int32),
+    )
+
+
+class _Job(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("op", "isa", "wide", "threads")),
+        *((name, ctypes.c_int64) for name in ("n", "m", "anchors", "d", "lo", "hi")),
+        ("rows", ctypes.POINTER(_Row)),
+        *((name, ctypes.c_void_p) for name in ("weights", "value", "spread", "gram", "alarm")),
+    )
+
+
+@functools.cache
+def load() -> ctypes.CDLL | None:
+    """The library beside this file, or None where it is missing, does not load, or is of another version."""
+    path = Path(__file__).with_name("_cpu.dylib" if sys.platform == "darwin" else "_cpu.so")
+    try:
+        library = ctypes.CDLL(str(path))
+        if library.robagg_abi() != _ABI:
+            return None
+        library.robagg_run.argtypes = [ctypes.POINTER(_Job)]
+    except (OSError, AttributeError):
+        return None
+    return library
+
+
+def available() -> bool:
+    """Whether the library is there to run."""
+    return load() is not None
+
+
+def isas() -> tuple[str, ...]:
+    """The instruction sets of the library that this machine has, best last."""
+    library = load()
+    return () if library is None else _ISAS[: library.robagg_isa() + 1]
+
+
+@functools.cache
+def isa() -> str:
+    """The instruction set that runs: the best there is, or the one that the environment names in ROBAGG_ISA."""
+    there = isas()
+    if not there:
+        raise RuntimeError("the CPU kernels are not there: build them with `python hatch_build.py` or reinstall robagg")
+    wanted = os.environ.get("ROBAGG_ISA", there[-1])
+    if wanted not in there:
+        raise ValueError(f"ROBAGG_ISA must be one of {', '.join(there)} on this machine, got {wanted}")
+    return wanted
+
+
+def sketch(
+    rows: Rows,
+    *,
+    mix: Tensor | None = None,
+    anchors: Sequence[Tensor | None] = (),
+    compute: torch.dtype,
+    isa: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Median (d,), spread (), and the Gram matrix (m+a, m+a) of rows and anchors about the median."""
+    m = len(rows) if mix is None else mix.shape[0]
+    median = torch.empty(rows[0].shape[0], dtype=compute)
+    spread = torch.zeros((), dtype=torch.float64)
+    gram = torch.zeros(m + len(anchors), m + len(anchors), dtype=torch.float64)
+    _run(_SKETCH, rows, isa, anchors=anchors, weights=mix, m=m, value=median, spread=spread, gram=gram)
+    return median, spread, gram
+
+
+def trim(
+    rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype, isa: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Per coordinate the mean of the sorted values lo, ..., hi-1 (d,), and whether any input is not finite ()."""
+    m = len(rows) if mix is None else mix.shape[0]
+    if not 0 <= lo < hi <= m:
+        raise ValueError(f"trim needs 0 <= lo < hi <= {m} rows, got lo={lo}, hi={hi}")
+    value = torch.empty(rows[0].shape[0], dtype=compute)
+    alarm = torch.zeros((), dtype=torch.int32)
+    _run(_TRIM, rows, isa, weights=mix, m=m, lo=lo, hi=hi, value=value, alarm=alarm)
+    return value, alarm.bool()
+
+
+def combine(
+    vectors: Rows, coefficients: Tensor, *, compute: torch.dtype, isa: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """The sum of coefficient times vector (d,), and whether any of it is not finite (). A coefficient 0 skips its vector."""
+    used = [k for k, c in enumerate(coefficients.tolist()) if c != 0]
+    value = torch.empty(vectors[0].shape[0], dtype=compute)
+    alarm = torch.zeros((), dtype=torch.int32)
+    chosen = vectors if len(used) == len(vectors) else [vectors[k] for k in used]
+    _run(_COMBINE, chosen, isa, weights=coefficients[used], m=0, value=value, alarm=alarm)
+    return value, alarm.bool()
+
+
+def _run(
+    op: int,
+    rows: Rows,
+    isa_: str | None,
+    *,
+    weights: Tensor | None,
+    m: int,
+    value: Tensor,
+    anchors: Sequence[Tensor | None] = (),
+    lo: int = 0,
+    hi: int = 0,
+    spread: Tensor | None = None,
+    gram: Tensor | None = None,
+    alarm: Tensor | None = None,
+) -> None:
+    library = load()
+    name = isa_ or isa()  # says what to do where there is no library
+    if library is None or name not in isas():
+        raise ValueError(f"isa must be one of {', '.join(isas())} on this machine, got {name}")
+    n, d = len(rows), value.shape[0]
+    if weights is not None:
+        weights = weights.to(torch.float64).contiguous()
+    described = _describe(rows, anchors, d)
+    job = _Job(
+        op=op,
+        isa=_ISAS.index(name),
+        wide=value.dtype == torch.float64,
+        threads=torch.get_num_threads() if n * d > _ALONE else 1,
+        n=n,
+        m=m,
+        anchors=len(anchors),
+        d=d,
+        lo=lo,
+        hi=hi,
+        rows=described,
+        weights=_address(weights),
+        value=_address(value),
+        spread=_address(spread),
+        gram=_address(gram),
+        alarm=_address(alarm),
+    )
+    if library.robagg_run(ctypes.byref(job)):
+        raise MemoryError(f"no memory for the scratch space of {n} rows")
+
+
+def _describe(rows: Rows, anchors: Sequence[Tensor | None], d: int) -> ctypes.Array[_Row]:
+    described = (_Row * (len(rows) + len(anchors)))()
+    if isinstance(rows, Tensor):
+        base, step, size = rows.data_ptr(), rows.stride(0) * rows.element_size(), rows.element_size()
+        stride, dtype = rows.stride(1), _DTYPES[rows.dtype]
+        for k in range(len(rows)):
+            described[k] = _Row(base + k * step, stride, dtype, size)
+        rest: Sequence[Tensor | None] = anchors
+    else:
+        rest = [*rows, *anchors]
+    for k, vector in enumerate(rest, start=len(described) - len(rest)):
+        if vector is None:
+            described[k] = _Row(None, 1, 0, 0)
+            continue
+        if vector.shape != (d,):
+            raise ValueError(f"every row and anchor must have shape ({d},) like the first, got {tuple(vector.shape)}")
+        described[k] = _Row(vector.data_ptr(), vector.stride(0), _DTYPES[vector.dtype], vector.element_size())
+    return cast("ctypes.Array[_Row]", described)
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()

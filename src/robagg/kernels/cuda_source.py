@@ -1,0 +1,228 @@
+"""Triton source for the passes, written out for each number of rows.
+
+Sorting n values of a column needs them in n registers under n names, and Triton has no arrays of registers: so the
+network is spelled out, line by line, for its n. Each row of a tile is one block of columns; comparators are min and max.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+UNROLLED = 1024
+"""Products of a mixing matrix that are written out; longer ones run in a loop over chunks of rows."""
+
+
+@cache
+def network(n: int) -> tuple[tuple[int, int], ...]:
+    """Batcher's odd-even merge sort for n values: pairs (i, j), i < j, to put in order.
+
+    >>> network(3)
+    ((0, 1), (0, 2), (1, 2))
+    """
+    pairs = []
+    p = 1
+    while p < n:
+        k = p
+        while k:
+            for j in range(k % p, n - k, 2 * k):
+                # Comparators with a partner beyond n would meet +inf and do nothing.
+                pairs += [
+                    (i + j, i + j + k) for i in range(min(k, n - j - k)) if (i + j) // (2 * p) == (i + j + k) // (2 * p)
+                ]
+            k //= 2
+        p *= 2
+    return tuple(pairs)
+
+
+@cache
+def build(kind: Callable[..., Iterator[str]], *shape: Any) -> Any:
+    """The compiled-on-first-call kernel whose source `kind(*shape)` writes."""
+    import triton
+    import triton.language as tl
+
+    source = "\n".join(kind(*shape)) + "\n"
+    # Triton reads a kernel's source through `inspect`, which asks `linecache`.
+    name = f"<robagg {kind.__name__}{shape}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    scope: dict[str, Any] = {"tl": tl, "__name__": __name__}
+    exec(compile(source, name, "exec"), scope)
+    # One kernel for every length, stride and alignment: a new length must not mean a new compilation.
+    names = [word.strip() for word in source[source.index("(") + 1 : source.index(")")].split(",")]
+    plain = [word for word in names if "constexpr" not in word]
+    return triton.jit(scope["kernel"], do_not_specialize=plain)
+
+
+def sketch(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[str]:
+    """Median, MAD and Gram matrix of m rows (mixed from n, or the n rows) and anchors: "o" the origin, "v" a vector."""
+    size = m + len(anchors)
+    padded = max(16, 1 << (size - 1).bit_length())
+    named = [f"a{k}" for k, kind in enumerate(anchors) if kind == "v"]
+    yield f"def kernel({', '.join([*pointers(n, loose), *(['w'] if mix else []), *named])}, median, share, d, tiles,"
+    yield "           BLOCK: tl.constexpr, PRECISION: tl.constexpr):"
+    yield "    lane = tl.arange(0, BLOCK)"
+    yield "    spread = tl.zeros((BLOCK,), tl.float64)"
+    yield f"    gram = tl.zeros(({64 if padded == 32 else padded}, {padded}), tl.float64)"
+    yield f"    cross = tl.zeros(({padded}, {padded}), tl.float32)"
+    yield "    for t in range(tl.program_id(0), tiles, tl.num_programs(0)):"
+    yield "        cols = t * BLOCK + lane"
+    yield "        keep = cols < d"
+    for line in [*loads(m, n, loose, mix, alarm=False), *ordered(m)]:
+        yield "        " + line
+    yield f"        centre = {middle(m)}"
+    yield "        tl.store(median + cols, centre, mask=keep)"
+    for line in mad(m):
+        yield "        " + line
+    yield "        wide = mad.to(tl.float64)"
+    yield "        spread += wide * wide"
+    for i in range(m):
+        yield f"        y{i} = x{i} - centre"
+    for k, kind in enumerate(anchors):
+        point = f"tl.load(a{k} + cols, mask=keep, other=0.0).to(tl.float32) - centre" if kind == "v" else "0.0 - centre"
+        yield f"        y{m + k} = {point}"
+    yield "        zero = tl.zeros((BLOCK,), tl.float32)"
+    rows = [f"y{i}" if i < size else "zero" for i in range(padded)]
+    yield f"        y = tl.reshape({joined(rows)}, (BLOCK, {padded}))"
+    # Tensor cores keep 10 bits of a float32. With y = h + l, h of 10 bits, y y' = h h' + h l' + l h' up to 2^-22.
+    yield "        h = ((y.to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)"
+    if padded == 32:
+        yield "        both = tl.reshape(tl.join(h, y - h), (BLOCK, 64))"
+        yield "        gram += tl.dot(tl.trans(both), h, input_precision='tf32').to(tl.float64)"
+    else:
+        yield "        ht = tl.trans(h)"
+        yield "        gram += tl.dot(ht, h, input_precision='tf32').to(tl.float64)"
+        yield "        cross = tl.dot(ht, y - h, cross, input_precision='tf32')"
+    if padded == 32:
+        yield "    gram, cross = tl.split(tl.permute(tl.reshape(gram, (32, 2, 32)), (0, 2, 1)))"
+    yield "    gram += (cross + tl.trans(cross)).to(tl.float64)"
+    yield f"    at = tl.arange(0, {padded})"
+    yield f"    share += tl.program_id(0) * {size * size + 1}"
+    yield f"    inside = (at[:, None] < {size}) & (at[None, :] < {size})"
+    yield f"    tl.store(share + at[:, None] * {size} + at[None, :], gram, mask=inside)"
+    yield f"    tl.store(share + {size * size}, tl.sum(spread, axis=0))"
+
+
+def trim(m: int, n: int, loose: bool, mix: bool, lo: int, hi: int) -> Iterator[str]:
+    """The mean of the sorted values lo..hi-1 of m rows (mixed from n, or the n rows)."""
+    yield f"def kernel({', '.join([*pointers(n, loose), *(['w'] if mix else [])])}, value, alarm, d, BLOCK: tl.constexpr):"
+    yield "    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)"
+    yield "    keep = cols < d"
+    for line in [*loads(m, n, loose, mix, alarm=True), *ordered(m)]:
+        yield "    " + line
+    terms = [f"s{i}" if hi - lo == 1 else f"s{i} / {hi - lo}.0" for i in range(lo, hi)]
+    yield f"    total = {terms[0]}"
+    for term in terms[1:]:
+        yield f"    total += {term}"
+    yield "    tl.store(value + cols, total, mask=keep)"
+    # Every program that stores, stores the same: no order, no atomics.
+    yield "    broken = tl.max((bad != 0.0).to(tl.int32), axis=0)"
+    yield "    tl.store(alarm, broken.to(tl.uint8), mask=broken > 0)"
+
+
+def combine(loose: int, chunk: int) -> Iterator[str]:
+    """The weighted sum of n rows at one stride, a chunk of them in flight at a time, and of `loose` vectors."""
+    named = [f"r{k}" for k in range(loose)]
+    yield f"def kernel({', '.join(['x', 'stride', 'n', *named])}, c, value, alarm, d, BLOCK: tl.constexpr):"
+    yield "    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)"
+    yield "    keep = cols < d"
+    yield "    total = tl.zeros((BLOCK,), tl.float32)"
+    if chunk:
+        yield "    p = x + cols"
+        yield f"    for i in range(0, n, {chunk}):"
+        for k in range(chunk):
+            yield f"        c{k} = tl.load(c + i + {k}, mask=i + {k} < n, other=0.0).to(tl.float32)"
+            # A row nobody believes is not read.
+            yield f"        v{k} = tl.load(p, mask=keep & (c{k} != 0.0), other=0.0).to(tl.float32)"
+            yield "        p += stride"
+        for k in range(chunk):
+            yield f"        total += c{k} * v{k}"
+    for k in range(loose):
+        yield f"    c{k} = tl.load(c + n + {k}).to(tl.float32)"
+        yield f"    v{k} = tl.load(r{k} + cols, mask=keep & (c{k} != 0.0), other=0.0).to(tl.float32)"
+    for k in range(loose):
+        yield f"    total += c{k} * v{k}"
+    yield "    tl.store(value + cols, total, mask=keep)"
+    yield "    broken = tl.max((total * 0.0 != 0.0).to(tl.int32), axis=0)"
+    yield "    tl.store(alarm, broken.to(tl.uint8), mask=broken > 0)"
+
+
+def pointers(n: int, loose: bool) -> list[str]:
+    return [f"r{i}" for i in range(n)] if loose else ["x", "stride"]
+
+
+def loads(m: int, n: int, loose: bool, mix: bool, *, alarm: bool) -> Iterator[str]:
+    """x0..x{m-1}: the rows of the tile, or their mixtures; `bad` is not 0 where a row that was read is not finite."""
+    into = "r" if mix else "x"
+    chunk = n if not mix or m * n <= UNROLLED else UNROLLED // m // 4 * 4
+    if alarm:
+        yield "bad = tl.zeros((BLOCK,), tl.float32)"
+    if not loose:
+        yield "step = tl.full((), stride, tl.int64)"
+        yield "four = tl.arange(0, 4)"
+        yield "p = x + cols[:, None] + four[None, :] * step"
+    if chunk < n:
+        for i in range(m):
+            yield f"x{i} = tl.zeros((BLOCK,), tl.float32)"
+        yield f"for j in range(0, {n}, {chunk}):"
+    deep = "    " if chunk < n else ""
+    for k in range(0, chunk, 1 if loose else 4):
+        mask = f"keep & (j + {k} < {n})" if chunk < n else "keep"
+        if loose:
+            yield f"{deep}v{k} = tl.load(r{k} + cols, mask={mask}, other=0.0).to(tl.float32)"
+            continue
+        mask = f"keep[:, None] & (four[None, :] < {n - k}{' - j' if chunk < n else ''})"
+        yield f"{deep}quad = tl.load(p, mask={mask}, other=0.0).to(tl.float32)"
+        yield f"{deep}even, odd = tl.split(tl.reshape(quad, (BLOCK, 2, 2)))"
+        yield f"{deep}v{k}, v{k + 2} = tl.split(even)"
+        yield f"{deep}v{k + 1}, v{k + 3} = tl.split(odd)"
+        yield f"{deep}p += 4 * step"
+    for k in range(chunk):
+        if alarm:
+            yield f"{deep}bad += v{k} * 0.0"
+        if not mix:
+            yield f"x{k} = v{k}"
+    if into == "r":
+        for i in range(m):
+            for k in range(chunk):
+                if chunk < n:
+                    yield f"{deep}x{i} += tl.load(w + {i * n + k} + j, mask=j + {k} < {n}, other=0.0) * v{k}"
+                else:
+                    yield f"x{i} {'+=' if k else '='} tl.load(w + {i * n + k}) * v{k}"
+
+
+def ordered(n: int) -> Iterator[str]:
+    """s0 <= s1 <= ...: the values of x0.. in order."""
+    for i in range(n):
+        yield f"s{i} = x{i}"
+    for i, j in network(n):
+        yield f"low = tl.minimum(s{i}, s{j})"
+        yield f"s{j} = tl.maximum(s{i}, s{j})"
+        yield f"s{i} = low"
+
+
+def middle(n: int) -> str:
+    """The median; the midpoint of halves does not overflow."""
+    return f"s{n // 2}" if n % 2 else f"s{n // 2 - 1} * 0.5 + s{n // 2} * 0.5"
+
+
+def mad(n: int) -> Iterator[str]:
+    """The median deviation from the centre, from opposite pairs of the sorted values; see `reference.mad`."""
+    h = n // 2
+    if h == 0:
+        yield "mad = centre * 0.0"
+    for i in range(h):
+        yield f"left = centre - s{h - 1 - i}"
+        yield f"right = s{n - 1 - i} - centre"
+        lower, upper = "tl.minimum(left, right)", "tl.maximum(left, right)"
+        yield f"lo = {lower if i == 0 else f'tl.maximum(lo, {lower})'}"
+        if n % 2 == 0:
+            yield f"hi = {upper if i == 0 else f'tl.minimum(hi, {upper})'}"
+    if h:
+        yield "mad = lo" if n % 2 else "mad = lo * 0.5 + hi * 0.5"
+
+
+def joined(rows: list[str]) -> str:
+    """One block of all rows: a join adds the last, fastest axis, so the outermost one tells even rows from odd."""
+    return rows[0] if len(rows) == 1 else f"tl.join({joined(rows[0::2])}, {joined(rows[1::2])})"

@@ -1,0 +1,138 @@
+"""The passes over the stack in plain torch: what every other kernel is compared with, and the path where there is none.
+
+Rows are an (n, d) tensor of any strides, or n vectors of length d that lie anywhere in memory. With `mix`, an (m, n)
+float64 matrix, the passes see the m rows `mix @ x`, formed a tile of columns at a time and never stored. Values are
+computed and returned in the dtype `compute` (float32 or float64); sums over coordinates are float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+Rows = Tensor | Sequence[Tensor]
+"""An (n, d) tensor, or n vectors (d,)."""
+
+
+def sketch(
+    rows: Rows, *, mix: Tensor | None = None, anchors: Sequence[Tensor | None] = (), compute: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Median (d,), spread V = sum_j MAD_j^2 (), and the Gram matrix (m+a, m+a) of rows and anchors about the median.
+
+    An anchor is a vector (d,), or None for the origin. A row that is not finite shows as a Gram diagonal entry that is
+    not finite.
+    """
+    m = mix.shape[0] if mix is not None else len(rows)
+    d, device = rows[0].shape[0], rows[0].device
+    size = m + len(anchors)
+    median = torch.empty(d, dtype=compute, device=device)
+    spread = torch.zeros((), dtype=torch.float64, device=device)
+    gram = torch.zeros(size, size, dtype=torch.float64, device=device)
+    wide = device.type != "cpu"  # an accelerator's matrix product may round float32 to TF32
+    for columns in tiles(d, device):
+        x = tile(rows, columns, compute)
+        if mix is not None:
+            x = mixed(mix, x)
+        s = x.sort(dim=0).values
+        centre = middle(s)
+        median[columns] = centre
+        spread += mad(s, centre).double().square().sum()
+        points = [
+            x,
+            *((torch.zeros_like(centre) if a is None else a[columns].to(compute))[None] for a in anchors),
+        ]
+        y = torch.cat(points) - centre
+        y = y.double() if wide else y
+        gram += (y @ y.T).double()
+    return median, spread, gram
+
+
+def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Per coordinate the mean of the sorted values lo, ..., hi-1 (d,), and whether any input is not finite ()."""
+    d, device = rows[0].shape[0], rows[0].device
+    value = torch.empty(d, dtype=compute, device=device)
+    alarm = torch.zeros((), dtype=torch.bool, device=device)
+    for columns in tiles(d, device):
+        x = tile(rows, columns, compute)
+        alarm |= ~torch.isfinite(x).all()
+        if mix is not None:
+            x = mixed(mix, x)
+        value[columns] = (x.sort(dim=0).values[lo:hi] / (hi - lo)).sum(dim=0)
+    return value, alarm
+
+
+def combine(vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The sum of coefficient times vector (d,), and whether any of it is not finite (). A coefficient 0 skips its vector on
+    a CPU, so that a huge or broken vector that nobody believes cannot spoil the sum."""
+    d, device = vectors[0].shape[0], vectors[0].device
+    value = torch.zeros(d, dtype=compute, device=device)
+    if device.type == "cpu":
+        for vector, c in zip(vectors, coefficients.tolist(), strict=True):
+            if c != 0:
+                value.add_(vector.to(compute), alpha=c)
+    else:
+        for vector, weight in zip(vectors, coefficients.to(compute), strict=True):
+            value.addcmul_(vector.to(compute), weight)
+    return value, ~torch.isfinite(value).all()
+
+
+def shares(rows: Rows, low: Tensor, high: Tensor, *, mix: Tensor | None = None, compute: torch.dtype) -> Tensor:
+    """How many coordinates each row has within low..high (m,); rows that share a coordinate share its count."""
+    m = mix.shape[0] if mix is not None else len(rows)
+    counts = torch.zeros(m, dtype=torch.float64, device=low.device)
+    for columns in tiles(rows[0].shape[0], low.device):
+        x = tile(rows, columns, compute)
+        if mix is not None:
+            x = mixed(mix, x)
+        kept = (x >= low[columns]) & (x <= high[columns])
+        counts += (kept / kept.sum(dim=0).clamp(min=1)).double().sum(dim=1)
+    return counts
+
+
+def tiles(d: int, device: torch.device) -> Iterator[slice]:
+    """Ranges of columns that cover d: small enough for a cache on a CPU, large enough to fill an accelerator."""
+    width = 8192 if device.type == "cpu" else 1 << 20
+    return (slice(j, min(j + width, d)) for j in range(0, d, width))
+
+
+def tile(rows: Rows, columns: slice, compute: torch.dtype) -> Tensor:
+    """The (n, columns) part of the rows, in the compute dtype."""
+    if isinstance(rows, Tensor):
+        return rows[:, columns].to(compute)
+    return torch.stack([row[columns] for row in rows]).to(compute)
+
+
+def mixed(mix: Tensor, x: Tensor) -> Tensor:
+    """`mix @ x`; on a CPU row by row in the dtype of x, on an accelerator in float64 (no TF32)."""
+    if x.device.type == "cpu":
+        return mix.to(x.dtype) @ x
+    return (mix @ x.double()).to(x.dtype)
+
+
+def middle(s: Tensor) -> Tensor:
+    """Median of sorted rows (n, t): for even n the midpoint, which does not overflow."""
+    n = s.shape[0]
+    if n % 2:
+        return s[n // 2]
+    return s[n // 2 - 1] / 2 + s[n // 2] / 2
+
+
+def mad(s: Tensor, centre: Tensor) -> Tensor:
+    """Median of |s - centre| for sorted rows (n, t), without a second sort.
+
+    The distances to the left and to the right of the median are sorted already; their two middle values are
+    max min and min max over opposite pairs.
+    """
+    n = s.shape[0]
+    h = n // 2
+    if h == 0:
+        return torch.zeros_like(centre)
+    left = centre - s[:h].flip(0)
+    right = s[n - h :].flip(0) - centre
+    lo = torch.minimum(left, right).amax(dim=0)
+    if n % 2:
+        return lo
+    hi = torch.maximum(left, right).amin(dim=0)
+    return lo / 2 + hi / 2

@@ -1,0 +1,7 @@
+"""One file a pre-aggregator. A new file with a Mixer in it is found; the names here are for type checkers."""
+
+from robagg.mixers.bucketing import Bucketing
+from robagg.mixers.clipping import Clipping
+from robagg.mixers.nnm import NNM
+
+__all__ = ["Bucketing", "Clipping", "NNM"]

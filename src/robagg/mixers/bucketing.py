@@ -1,0 +1,58 @@
+"""Bucketing: means of random groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from robagg.rule import Mixer
+from robagg.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class Bucketing(Mixer):
+    """The rows in random order, s at a time (the last bucket may be short); each bucket's mean goes on.
+
+    The rule behind it works with f' = min(f, (ceil(n/s) - 1)//2): more liars than that cannot be borne by so few rows.
+
+    Args:
+        s: rows in a bucket.
+
+    Example:
+        >>> from robagg import Mean
+        >>> (Bucketing(s=2) >> Mean())(torch.tensor([[1.0], [2.0], [3.0], [6.0]]))
+        tensor([3.])
+
+    References:
+        Karimireddy, He, Jaggi: Byzantine-Robust Learning on Heterogeneous Datasets via Bucketing, ICLR 2022,
+        arXiv:2006.09365.
+    """
+
+    s: int = 2
+    needs_distances: ClassVar[bool] = False
+    keeps_clients: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.s, bool) or not isinstance(self.s, int) or self.s < 1:
+            raise ValueError(f"Bucketing wants s >= 1 rows in a bucket, got {self.s!r}")
+
+    def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
+        n, device = sketch.n, sketch.gram.device
+        # Sorting random numbers, unlike randperm, can be captured in a CUDA graph.
+        source = device if generator is None else generator.device
+        order = torch.rand(n, generator=generator, device=source, dtype=torch.float64).argsort().to(device)
+        bucket = torch.arange(n, device=device) // self.s
+        count = self.count_behind(n)
+        matrix = sketch.gram.new_zeros(count, len(sketch.gram))
+        sizes = torch.bincount(bucket, minlength=count)
+        return matrix.index_put((bucket, order), (1 / sizes.double())[bucket])
+
+    def count_behind(self, n: int) -> int:
+        return -(-n // self.s)
+
+    def liars_behind(self, n: int, f: int) -> int:
+        return min(f, (n - 1) // 2)

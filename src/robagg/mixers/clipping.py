@@ -1,0 +1,46 @@
+"""Clipping to a norm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from robagg.loop import check_positive
+from robagg.rule import Mixer
+from robagg.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class Clipping(Mixer):
+    """Every row longer than `norm` is scaled down to it.
+
+    It measures from the origin, so adding a constant vector to all rows does not just shift the result.
+
+    Args:
+        norm: the longest that a row may be.
+
+    Example:
+        >>> from robagg import Mean
+        >>> (Clipping(norm=2.0) >> Mean())(torch.tensor([[1.0], [2.0], [90.0]]))
+        tensor([1.6667])
+
+    References:
+        Sun, Kairouz, Suresh, McMahan: Can You Really Backdoor Federated Learning?, 2019, arXiv:1911.07963.
+    """
+
+    norm: float = 1.0
+    anchors: ClassVar[tuple[str, ...]] = ("origin",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self, norm=self.norm)
+
+    def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
+        origin = sketch.at("origin")
+        lengths = sketch.squared_distances(origin).sqrt()
+        scale = (self.norm * sketch.unit / lengths).clamp(max=1.0)
+        # What a row loses is the origin's: the rows of the matrix go on summing to one.
+        return torch.diag(sketch.on_rows(scale))[: sketch.n] + (1 - scale)[:, None] * origin

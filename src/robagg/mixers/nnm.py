@@ -1,0 +1,36 @@
+"""Nearest-neighbour mixing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from robagg.liars import F
+from robagg.rule import Mixer
+from robagg.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class NNM(Mixer):
+    """Each row becomes the mean of its n-f nearest rows, itself included.
+
+    Args:
+        f: how many rows may lie (a number, a share, or None for the most that n allows).
+
+    Example:
+        >>> from robagg import CM
+        >>> (NNM(f=1) >> CM(f=1))(torch.tensor([[1.0], [2.0], [3.0], [90.0]]))
+        tensor([2.])
+
+    References:
+        Allouah, Farhadkhani, Guerraoui, Gupta, Pinot, Stephan: Fixing by Mixing, AISTATS 2023, arXiv:2302.01772.
+    """
+
+    f: F = None
+
+    def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
+        _, nearest = sketch.neighbours()
+        zeros = sketch.gram.new_zeros(sketch.n, len(sketch.gram))
+        return zeros.scatter(1, nearest, 1 / nearest.shape[1])

@@ -1,0 +1,169 @@
+"""What a rule sees: the rows behind the pre-aggregators, through passes over the stack that never form them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from robagg import kernels
+from robagg.kernels import reference
+from robagg.kernels.reference import Rows
+from robagg.sketch import Sketch
+
+# Below these sums of squares, float32 and float64 lose distances to underflow: as much an alarm as an overflow.
+TINY = {torch.float32: 2.0**-80, torch.float64: 2.0**-880}
+ROUNDING = {torch.float32: 2.0**-20, torch.float64: 2.0**-46}
+
+
+class Passes:
+    """The passes over one stack, behind the pre-aggregators so far.
+
+    A pre-aggregator is a matrix whose rows sum to one, so the rows behind it are affine in the rows before it, their
+    Gram matrix is `W G W^T`, and what a rule combines of them is a combination of the rows that were sent.
+    """
+
+    def __init__(
+        self,
+        leaves: Sequence[Rows],
+        anchors: dict[str, Sequence[Tensor] | None],
+        *,
+        wide: bool = False,
+        unit: float = 1.0,
+        verdict: bool = False,
+    ) -> None:
+        self.leaves = leaves
+        self.anchors = anchors
+        """Points that rules start from or measure to, leaf by leaf; None is the origin."""
+        self.sent = len(leaves[0])
+        self.matrix: Tensor | None = None
+        """(m+a, n+a) or, before any pre-aggregator, None for the identity."""
+        self.n = self.sent
+        """How many rows there are behind the pre-aggregators."""
+        self.device = leaves[0][0].device
+        self.alarm = torch.zeros((), dtype=torch.bool, device=self.device)
+        """Whether a pass met numbers it cannot compute with: NaN, Inf, or squares beyond the range."""
+        self.wide = wide
+        self.unit = unit
+        """What a length of 1 is in these leaves."""
+        self.verdict = verdict
+        """Whether somebody wants each row's weight told."""
+        self._raw: tuple[list[Tensor], Sketch] | None = None
+
+    def push(self, matrix: Tensor) -> None:
+        """Put a pre-aggregator (m, n + a) in front of what follows."""
+        a = len(self.anchors)
+        bottom = torch.eye(a, dtype=torch.float64, device=self.device)
+        whole = torch.cat([matrix, torch.nn.functional.pad(bottom, (matrix.shape[1] - a, 0))])
+        self.matrix = whole if self.matrix is None else whole @ self.matrix
+        self.n = len(matrix)
+
+    def distances(self, f: int) -> Sketch:
+        """The sketch for a rule that needs distances only: its centre is not the median of the rows behind a mixer."""
+        sketch = self._sketch_sent()[1]
+        if self.matrix is None:
+            return self._for(sketch, sketch.gram, f)
+        return self._for(sketch, self.matrix @ sketch.gram @ self.matrix.T, f)
+
+    def sketch(self, f: int) -> tuple[list[Tensor], Sketch]:
+        """The median of the rows, leaf by leaf, and their sketch about it."""
+        if self.matrix is None:
+            medians, sketch = self._sketch_sent()
+            return medians, self._for(sketch, sketch.gram, f)
+        return self._sketch(self.matrix[: self.n, : self.sent], f)
+
+    def bare(self, f: int) -> Sketch:
+        """A sketch that knows n and f alone, for pre-aggregators that ask for no distances."""
+        size = self.n + len(self.anchors)
+        gram = torch.zeros(size, size, dtype=torch.float64, device=self.device)
+        return Sketch(gram, gram.new_zeros(()), self.n, f, tuple(self.anchors), unit=self.unit)
+
+    def trim(self, lo: int, hi: int) -> list[Tensor]:
+        """Per coordinate the mean of the sorted values lo..hi-1, leaf by leaf."""
+        mix = None if self.matrix is None else self.matrix[: self.n, : self.sent].contiguous()
+        values = []
+        for rows in self.leaves:
+            value, alarm = kernels.trim(rows, lo, hi, mix=mix, compute=self.compute(rows))
+            self.alarm = self.alarm | alarm
+            if mix is not None:  # the rows may be finite and a rounded mean of the largest numbers not
+                self.alarm = self.alarm | ~torch.isfinite(value).all()
+            values.append(value)
+        return values
+
+    def shares(self, lo: int, hi: int) -> Tensor:
+        """Each sent row's share (n,) of the coordinates whose sorted values lo..hi-1 are averaged."""
+        mix = None if self.matrix is None else self.matrix[: self.n, : self.sent]
+        counts = torch.zeros(self.n, dtype=torch.float64, device=self.device)
+        for rows in self.leaves:
+            compute = self.compute(rows)
+            # All three by one kernel: another may round the mixed rows otherwise, and then none lies on the bounds.
+            low, _ = reference.trim(rows, lo, lo + 1, mix=mix, compute=compute)
+            high, _ = reference.trim(rows, hi - 1, hi, mix=mix, compute=compute)
+            counts += reference.shares(rows, low, high, mix=mix, compute=compute)
+        total = counts.sum()
+        part = torch.where(total > 0, counts / total, 1 / self.n)
+        return part if mix is None else part @ mix
+
+    def combine(self, coefficients: Tensor, medians: Sequence[Tensor] | None = None) -> list[Tensor]:
+        """The point with coefficients (n+a,) on rows and anchors, the rest on the median, leaf by leaf."""
+        sent = self.through(coefficients)
+        points = [sent[: self.sent]]
+        named = [k for k, point in enumerate(self.anchors.values()) if point is not None]
+        points += [sent[self.sent + k][None] for k in named]
+        if medians is not None:
+            points.append(1 - coefficients.sum()[None])
+        weights = torch.cat(points)
+        values = []
+        for leaf, rows in enumerate(self.leaves):
+            vectors = list(rows)
+            vectors += [point[leaf] for point in self.anchors.values() if point is not None]
+            vectors += [medians[leaf]] if medians is not None else []
+            value, alarm = kernels.combine(vectors, weights, compute=self.compute(rows))
+            self.alarm = self.alarm | alarm
+            values.append(value)
+        return values
+
+    def through(self, coefficients: Tensor) -> Tensor:
+        """Coefficients (n+a,) on the rows behind the pre-aggregators as coefficients on the rows that were sent."""
+        return coefficients if self.matrix is None else coefficients @ self.matrix
+
+    def compute(self, rows: Rows) -> torch.dtype:
+        return torch.float64 if self.wide or rows[0].dtype == torch.float64 else torch.float32
+
+    def _for(self, sketch: Sketch, gram: Tensor, f: int) -> Sketch:
+        return replace(sketch, gram=gram, n=self.n, f=f)
+
+    def _sketch_sent(self) -> tuple[list[Tensor], Sketch]:
+        if self._raw is None:
+            self._raw = self._sketch(None, 0)
+        return self._raw
+
+    def _sketch(self, mix: Tensor | None, f: int) -> tuple[list[Tensor], Sketch]:
+        medians = []
+        n = self.sent if mix is None else len(mix)
+        size = n + len(self.anchors)
+        gram = torch.zeros(size, size, dtype=torch.float64, device=self.device)
+        spread = gram.new_zeros(())
+        coarse = torch.float64
+        for leaf, rows in enumerate(self.leaves):
+            compute = self.compute(rows)
+            points = [None if point is None else point[leaf] for point in self.anchors.values()]
+            median, v, g = kernels.sketch(
+                rows, mix=None if mix is None else mix.contiguous(), anchors=points, compute=compute
+            )
+            medians.append(median)
+            gram += g
+            spread += v
+            coarse = compute if compute == torch.float32 else coarse
+        # By the middle row: one far liar must not hide that the squares of all others have vanished.
+        vanished = (gram.diagonal()[:n].sort().values[n // 2] < TINY[coarse]) & (n > 1)
+        self.alarm = self.alarm | ~(torch.isfinite(gram.diagonal()).all() & torch.isfinite(spread)) | vanished
+        blur: Tensor | float = 0.0
+        if (
+            mix is not None
+        ):  # the sums that made the rows were rounded in proportion to the rows, not to their distances
+            size = sum(median.double().square().sum() for median in medians)
+            blur = (8 * torch.finfo(coarse).eps) ** 2 * size
+        return medians, Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)

@@ -1,0 +1,14 @@
+"""One file a rule. A new file with a Rule in it is found by its name; the names here are for type checkers."""
+
+from robagg.rules.cc import CC
+from robagg.rules.cm import CM
+from robagg.rules.huber import Huber
+from robagg.rules.krum import Krum
+from robagg.rules.mca import MCA
+from robagg.rules.mean import Mean
+from robagg.rules.multikrum import MultiKrum
+from robagg.rules.rfa import RFA
+from robagg.rules.tm import TM
+from robagg.rules.tq import TQ
+
+__all__ = ["CC", "CM", "Huber", "Krum", "MCA", "Mean", "MultiKrum", "RFA", "TM", "TQ"]

@@ -1,0 +1,58 @@
+"""Centered clipping: Huber's step with a fixed tau, from the last aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from robagg.liars import F
+from robagg.loop import Loop, Pull, check_positive
+from robagg.rules.huber import clip
+from robagg.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class CC(Loop):
+    """Centered clipping with a fixed radius, from the last aggregate (the first time from the origin).
+
+        v <- v + (1/n) sum_i (x_i - v) min(1, tau/|x_i - v|)
+
+    It remembers: `step` takes the last aggregate as state and hands on the new one. Called as a function it starts
+    from the origin, so adding a constant vector to all rows does not just shift the result.
+
+    Args:
+        f: how many rows may lie; used only to judge how many broken rows can be borne.
+        tau: the radius beyond which a row is drawn in.
+        iterations: steps of the loop.
+
+    Example:
+        >>> rule, x = CC(tau=1.0), torch.tensor([[3.0], [3.0], [100.0]])
+        >>> verdict, last = rule.step(x, None)
+        >>> verdict.value
+        tensor([1.])
+        >>> rule.step(x, last)[0].value
+        tensor([2.])
+
+    References:
+        Karimireddy, He, Jaggi: Learning from History for Byzantine Robust Optimization, ICML 2021, arXiv:2012.10333.
+    """
+
+    f: F = None
+    tau: float = 10.0
+    iterations: int = 1
+    aliases: ClassVar[tuple[str, ...]] = ("CenteredClipping",)
+    anchors: ClassVar[tuple[str, ...]] = ("last",)
+    remembers: ClassVar[bool] = True
+    verb: ClassVar[str] = ": drawn in to tau"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self, tau=self.tau)
+
+    def start(self, sketch: Sketch) -> Tensor:
+        return sketch.at("last")
+
+    def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
+        return clip(sketch, squared, squared.new_full((), self.tau * sketch.unit), sketch.slack(c))

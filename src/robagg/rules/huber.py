@@ -1,0 +1,51 @@
+"""Huber loss: rows beyond tau pull with the force of one at tau."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from robagg.liars import F
+from robagg.loop import Loop, Pull, estimate_tau
+from robagg.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class Huber(Loop):
+    """Minimiser of the Huber loss, from the coordinate-wise median, with the same tau as TQ.
+
+        v <- v + (1/n) sum_i (x_i - v) min(1, tau/|x_i - v|),    tau^2 = (n-f)/f (|v - m|^2 + V)
+
+    For a given tau and start this is centered clipping (`CC`): one update rule.
+
+    Args:
+        f: how many rows may lie (a number, a share, or None for the most that n allows).
+        iterations: steps of the loop.
+
+    Example:
+        >>> x = torch.tensor([[1.0], [1.1], [0.9], [1.0], [50.0]])
+        >>> bool(Huber(f=1)(x) < 1.1)
+        True
+
+    References:
+        Huber: Robust Estimation of a Location Parameter, Annals of Mathematical Statistics, 1964.
+        Karimireddy, He, Jaggi: Learning from History for Byzantine Robust Optimization, ICML 2021, arXiv:2012.10333.
+    """
+
+    f: F = None
+    iterations: int = 10
+    needs_median: ClassVar[bool] = True
+    verb: ClassVar[str] = ": drawn in to tau"
+
+    def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
+        return clip(sketch, squared, estimate_tau(sketch, c).sqrt(), sketch.slack(c))
+
+
+def clip(sketch: Sketch, squared: Tensor, tau: Tensor, slack: Tensor) -> Pull:
+    """The pull min(1, tau/r)/n of rows at squared distances r^2 (n,)."""
+    outside = squared > tau.square() + slack
+    # Dividing only where a row is outside keeps 0/0 and inf/inf out.
+    strength = (tau / squared.sqrt().where(outside, 1.0)).where(outside, 1.0)
+    return Pull(strength / sketch.n, tau, outside)

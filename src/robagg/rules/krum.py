@@ -1,0 +1,46 @@
+"""Krum: the one row with the closest company."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from robagg.liars import F
+from robagg.rule import GramRule, Weights
+from robagg.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class Krum(GramRule):
+    """The row with the least sum of squared distances to its n-f nearest rows, itself included. Ties: the lowest index.
+
+    This is the revised Krum of Allouah et al.; the first definition sums over n-f-2 others.
+
+    Args:
+        f: how many rows may lie (a number, a share, or None for the most that n allows).
+
+    Example:
+        >>> x = torch.tensor([[1.0], [1.1], [0.9], [50.0]])
+        >>> Krum(f=1)(x)
+        tensor([1.])
+
+    References:
+        Blanchard, El Mhamdi, Guerraoui, Stainer: Machine Learning with Adversaries, NeurIPS 2017, arXiv:1703.02757.
+        Allouah et al.: Fixing by Mixing, AISTATS 2023, arXiv:2302.01772.
+    """
+
+    f: F = None
+
+    def weights(self, sketch: Sketch) -> Weights:
+        scores = score(sketch)
+        index = torch.arange(sketch.n, device=scores.device)
+        best = torch.where(scores == scores.min(), index, sketch.n).min()
+        return Weights(sketch.on_rows((index == best).double()))
+
+
+def score(sketch: Sketch) -> Tensor:
+    """Each row's sum of squared distances (n,) to its n-f nearest rows."""
+    squared, _ = sketch.neighbours()
+    return squared.sum(dim=1)

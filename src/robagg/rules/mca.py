@@ -1,0 +1,58 @@
+"""Maximum correntropy: rows pull by a Gaussian of their distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from robagg.liars import F
+from robagg.loop import Loop, Pull, check_positive
+from robagg.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class MCA(Loop):
+    """Maximum correntropy aggregation, from the coordinate-wise median.
+
+        v <- sum_i k_i x_i / sum_i k_i,    k_i = exp(-|x_i - v|^2 / (2 sigma^2))
+
+    Args:
+        f: how many rows may lie; used only to judge how many broken rows can be borne.
+        sigma: the kernel's width; None takes the median of the current distances, anew in each step.
+        iterations: steps of the loop.
+
+    Example:
+        >>> x = torch.tensor([[1.0], [1.1], [0.9], [1.0], [50.0]])
+        >>> MCA()(x)
+        tensor([1.])
+
+    References:
+        Luan, Li, Luo, Hu, Chen: Robust Federated Learning: Maximum Correntropy Aggregation Against Byzantine Attacks,
+        IEEE TNNLS 2024.
+    """
+
+    f: F = None
+    sigma: float | None = None
+    iterations: int = 10
+    needs_median: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sigma is not None:
+            check_positive(self, sigma=self.sigma)
+
+    def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
+        sigma = middle(squared.sqrt()) if self.sigma is None else squared.new_full((), self.sigma * sketch.unit)
+        # Measured from the nearest row, the largest exponent is 0: where all kernels would vanish the nearest row is
+        # left. Width 0: the rows where v is already are the nearest, so v stays.
+        k = ((squared.min() - squared) / (2 * sigma.square())).nan_to_num(0.0).exp()
+        return Pull(k / k.sum())
+
+
+def middle(distances: Tensor) -> Tensor:
+    """Median of (n,), for even n the midpoint."""
+    n = len(distances)
+    s = distances.sort().values
+    return (s[(n - 1) // 2] + s[n // 2]) / 2

@@ -1,0 +1,70 @@
+"""Arithmetic mean: what robust rules replace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from robagg.liars import F
+from robagg.loop import check_positive
+from robagg.passes import Passes
+from robagg.rule import Rule
+from robagg.verdict import Outcome
+
+
+@dataclass(frozen=True)
+class Mean(Rule):
+    """The mean of the rows, or their weighted mean with every weight capped. One liar can move it anywhere.
+
+    Args:
+        f: how many rows may lie; used only to judge how many broken rows can be borne.
+        max_weight: the largest share a row may get from `weights`, its own word about its size (1/n is always allowed).
+
+    Example:
+        >>> Mean()(torch.tensor([[1.0], [2.0], [6.0]]))
+        tensor([3.])
+        >>> Mean(max_weight=0.5)(torch.tensor([[1.0], [2.0], [6.0]]), weights=[1, 1, 10**12])
+        tensor([3.7500])
+
+    References:
+        McMahan, Moore, Ramage, Hampson, Aguera y Arcas: Communication-Efficient Learning of Deep Networks from
+        Decentralized Data, AISTATS 2017, arXiv:1602.05629.
+    """
+
+    f: F = None
+    max_weight: float = 0.1
+    aliases: ClassVar[tuple[str, ...]] = ("Average",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self, max_weight=self.max_weight)
+
+    def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
+        n = passes.n
+        if shares is None:
+            part = torch.full((n,), 1 / n, dtype=torch.float64, device=passes.device)
+        else:
+            part = cap(shares, max(self.max_weight, 1 / n))
+        c = torch.nn.functional.pad(part, (0, len(passes.anchors)))
+        values = passes.combine(c)
+        return Outcome(values, passes.through(c)[: passes.sent], passes.alarm)
+
+
+def cap(sizes: Tensor, most: float) -> Tensor:
+    """Shares (n,) in proportion to sizes, none above `most`: what the large lose goes to the others in proportion."""
+    n = len(sizes)
+    top = sizes.max()
+    if not top > 0:
+        return torch.full_like(sizes, 1 / n)
+    part = sizes / top / (sizes / top).sum()
+    capped = torch.zeros(n, dtype=torch.bool, device=sizes.device)
+    while bool((over := part > most * (1 + 1e-12)).any()):
+        capped |= over
+        free = (part * ~capped).sum()
+        rest = 1 - most * capped.sum()
+        spread = part * (rest / free) if free > 0 else rest / (~capped).sum().clamp(min=1)
+        part = torch.where(capped, most, spread)
+    return part

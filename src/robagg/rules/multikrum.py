@@ -1,0 +1,38 @@
+"""Multi-Krum: the mean of the rows with the closest company."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from robagg.liars import F
+from robagg.rule import GramRule, Weights
+from robagg.rules.krum import score
+from robagg.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class MultiKrum(GramRule):
+    """The mean of the n-f rows with the least Krum scores. Ties: the lower index.
+
+    Args:
+        f: how many rows may lie (a number, a share, or None for the most that n allows).
+
+    Example:
+        >>> x = torch.tensor([[1.0], [1.1], [0.9], [50.0]])
+        >>> MultiKrum(f=1)(x)
+        tensor([1.])
+
+    References:
+        Blanchard, El Mhamdi, Guerraoui, Stainer: Machine Learning with Adversaries, NeurIPS 2017, arXiv:1703.02757.
+        Allouah et al.: Fixing by Mixing, AISTATS 2023, arXiv:2302.01772.
+    """
+
+    f: F = None
+
+    def weights(self, sketch: Sketch) -> Weights:
+        count = sketch.n - sketch.f
+        best = score(sketch).sort(stable=True).indices[:count]
+        share = torch.zeros(sketch.n, dtype=torch.float64, device=best.device)
+        return Weights(sketch.on_rows(share.index_fill(0, best, 1 / count)))

@@ -1,0 +1,55 @@
+"""Geometric median by the smoothed Weiszfeld iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from robagg.liars import F
+from robagg.loop import Loop, Pull, check_positive
+from robagg.sketch import Sketch
+
+TINY = 2.0**-1000
+
+
+@dataclass(frozen=True)
+class RFA(Loop):
+    """Geometric median: the point with the least sum of distances, by smoothed Weiszfeld steps from the origin.
+
+        v <- sum_i w_i x_i / sum_i w_i,    w_i = 1 / max(|x_i - v|, smoothing)
+
+    It starts from the origin, so adding a constant vector to all rows does not just shift the result.
+
+    Args:
+        f: how many rows may lie; used only to judge how many broken rows can be borne.
+        iterations: steps of the loop.
+        smoothing: the distance below which rows weigh alike.
+
+    Example:
+        >>> x = torch.tensor([[1.0], [1.1], [0.9], [1.0], [50.0]])
+        >>> bool(RFA()(x) < 1.2)
+        True
+
+    References:
+        Pillutla, Kakade, Harchaoui: Robust Aggregation for Federated Learning, IEEE TSP 2022, arXiv:1912.13445.
+    """
+
+    f: F = None
+    iterations: int = 10
+    smoothing: float = 0.1
+    aliases: ClassVar[tuple[str, ...]] = ("GeometricMedian",)
+    anchors: ClassVar[tuple[str, ...]] = ("origin",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self, smoothing=self.smoothing)
+
+    def start(self, sketch: Sketch) -> Tensor:
+        return sketch.at("origin")
+
+    def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
+        r = squared.sqrt().clamp(min=max(self.smoothing * sketch.unit, TINY))
+        w = r.min() / r  # at most 1: 1/r may overflow
+        return Pull(w / w.sum())

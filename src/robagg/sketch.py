@@ -1,0 +1,73 @@
+"""All that a distance rule needs to know of the stack: an n x n matrix and one number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Inner products of n rows (and a few anchors) about a centre, in which any distance is n x n work.
+
+    A point is written `v = centre + sum_i c_i (p_i - centre)` with one coefficient for each row and anchor, so that
+    `|x_i - v|^2 = G_ii - 2 (G c)_i + c^T G c` and d never appears.
+    """
+
+    gram: Tensor
+    """(n+a, n+a) float64: rows first, then the anchors."""
+    spread: Tensor
+    """() float64: V, the sum over coordinates of MAD^2."""
+    n: int
+    f: int
+    anchors: tuple[str, ...] = ()
+    rounding: float = 0.0
+    """Relative rounding of the Gram entries."""
+    blur: Tensor | float = 0.0
+    """What rounding alone may make the squared distance of two mixed rows that coincide."""
+    unit: float = 1.0
+    """What a length of 1 is here, where rows were scaled to be computed with: parameters that are lengths go by it."""
+
+    def centre(self) -> Tensor:
+        """Coefficients (n+a,) of the centre itself: the median, where the rule asked for it."""
+        return torch.zeros(len(self.gram), dtype=torch.float64, device=self.gram.device)
+
+    def at(self, anchor: str) -> Tensor:
+        """Coefficients (n+a,) of an anchor."""
+        c = self.centre()
+        c[self.n + self.anchors.index(anchor)] = 1
+        return c
+
+    def on_rows(self, weights: Tensor) -> Tensor:
+        """Coefficients (n+a,) from weights (n,) on the rows alone."""
+        return torch.nn.functional.pad(weights, (0, len(self.gram) - self.n))
+
+    def squared_norm(self, c: Tensor) -> Tensor:
+        """|v - centre|^2 (), for the point with coefficients c (n+a,)."""
+        return (c @ self.gram @ c).clamp(min=0)
+
+    def squared_distances(self, c: Tensor) -> Tensor:
+        """|x_i - v|^2 (n,) of every row."""
+        product = self.gram @ c
+        return (self.gram.diagonal() - 2 * product + c @ product)[: self.n].clamp(min=0)
+
+    def slack(self, c: Tensor) -> Tensor:
+        """How far squared distances (n,) may be off by rounding: rows that coincide must not be told apart by it."""
+        lengths = self.gram.diagonal().clamp(min=0).sqrt()
+        return self.rounding * (lengths[: self.n] + c.abs() @ lengths).square() + self.blur
+
+    def pairwise(self) -> Tensor:
+        """|x_i - x_j|^2 (n, n) between rows."""
+        gram = self.gram[: self.n, : self.n]
+        length = gram.diagonal()
+        return (length[:, None] + length[None, :] - 2 * gram).clamp(min=0)
+
+    def neighbours(self) -> tuple[Tensor, Tensor]:
+        """For each row its n-f nearest, itself first: squared distances and indices (n, n-f). Ties: the lower index."""
+        distances = self.pairwise()
+        distances.fill_diagonal_(-1)
+        nearest = distances.sort(dim=1, stable=True)
+        count = self.n - self.f
+        return nearest.values[:, :count].clamp(min=0), nearest.indices[:, :count]

@@ -1,0 +1,90 @@
+"""A task: data, a model for it, and how it is trained by default."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from robagg.attack import Attack
+from robagg.data import Dataset, Split
+from robagg.registry import Named, Registry
+from robagg.rule import Rule
+from robagg.train import LOSSES, Federation, Loop, Progress, Result, Settings, choose_device
+from robagg.train.seeds import derive, generator
+
+
+@dataclass(frozen=True)
+class Task(Named, ABC):
+    """What is learnt. A subclass says where the data come from, which model, and the defaults of a run."""
+
+    n: ClassVar[int] = 20
+    """Clients, where nobody says otherwise."""
+    loss: ClassVar[str] = "cross_entropy"
+    settings: ClassVar[Settings] = Settings()
+
+    @abstractmethod
+    def load(self, root: str | Path | None = None) -> Dataset:
+        """The data set."""
+
+    @abstractmethod
+    def build(self, dataset: Dataset, seed: int) -> nn.Module:
+        """The model with its initial weights, which depend on the seed alone."""
+
+    @property
+    def transform(self) -> Callable[[Tensor, torch.Generator], Tensor] | None:
+        """What is done to training batches, if anything."""
+        return None
+
+    @property
+    def title(self) -> str:
+        """How people call it."""
+        return type(self).__name__
+
+
+def federate(
+    task: Task,
+    rule: Rule,
+    attack: Attack,
+    split: Split,
+    *,
+    n: int,
+    f: int,
+    seed: int = 0,
+    settings: Settings | None = None,
+    root: str | Path | None = None,
+    device: str | torch.device = "auto",
+) -> tuple[Federation, Dataset]:
+    """The clients of a task, each with its shard of the data, ready for their first round."""
+    dataset = task.load(root)
+    shards = split.split(dataset.train_y, n, f, generator=generator(seed, "split"))
+    federation = Federation(
+        task.build(dataset, derive(seed, "weights")),
+        [(dataset.train_x[at], dataset.train_y[at]) for at in shards],
+        rule,
+        attack,
+        f=f,
+        loss=LOSSES[task.loss],
+        classes=dataset.classes,
+        settings=settings or task.settings,
+        augment=task.transform,
+        seed=seed,
+        device=choose_device(device),
+    )
+    return federation, dataset
+
+
+def simulate(
+    task: Task, rule: Rule, attack: Attack, split: Split, *, progress: Progress | None = None, **options: Any
+) -> Result:
+    """Train a task under attack; `options` are those of `federate`."""
+    federation, dataset = federate(task, rule, attack, split, **options)
+    return Loop(federation, (dataset.test_x, dataset.test_y), progress=progress).run()
+
+
+tasks: Registry[Task] = Registry("task", Task, "robagg.tasks")  # type: ignore[type-abstract]

@@ -1,0 +1,43 @@
+"""CIFAR-10 with ResNet-20."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from robagg.data import Dataset, crop_and_flip, load
+from robagg.models import build
+from robagg.task import Task
+from robagg.train import Settings
+
+
+@dataclass(frozen=True)
+class CIFAR10(Task):
+    """Colour images, 32 x 32, on ResNet-20: n=25, b=32, mu=0.9, lambda=0.1 and a tenth of it from 0.75 T on, T=3000.
+
+    Args:
+        augment: random crops with padding 4 and flips in training (the paper does not say).
+    """
+
+    augment: bool = True
+    n: ClassVar[int] = 25
+    settings: ClassVar[Settings] = Settings(rounds=3000, batch=32, momentum=0.9, rate=0.1, schedule=((0.75, 0.1),))
+
+    def load(self, root: str | Path | None = None) -> Dataset:
+        return load("cifar10", root)
+
+    def build(self, dataset: Dataset, seed: int) -> nn.Module:
+        return build("resnet20", dataset.classes, dataset.shape, seed=seed)
+
+    @property
+    def transform(self) -> Callable[[Tensor, torch.Generator], Tensor] | None:
+        return crop_and_flip if self.augment else None
+
+    @property
+    def title(self) -> str:
+        return "CIFAR-10"

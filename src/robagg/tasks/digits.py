@@ -1,0 +1,32 @@
+"""scikit-learn's digits: small enough to see every rule under every attack in a minute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from torch import nn
+
+from robagg.data import Dataset, load
+from robagg.models import build
+from robagg.task import Task
+from robagg.train import Settings
+
+
+@dataclass(frozen=True)
+class Digits(Task):
+    """Handwritten digits, 8 x 8, on a small network; the data come with scikit-learn.
+
+    Args:
+        model: mlp (4,810 parameters) or logistic.
+    """
+
+    model: str = "mlp"
+    settings: ClassVar[Settings] = Settings(rounds=400, batch=32, momentum=0.99, rate=0.5)
+
+    def load(self, root: str | Path | None = None) -> Dataset:
+        return load("digits", root)
+
+    def build(self, dataset: Dataset, seed: int) -> nn.Module:
+        return build(self.model, dataset.classes, dataset.shape, seed=seed)

@@ -1,0 +1,28 @@
+"""MNIST with the paper's CNN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from torch import nn
+
+from robagg.data import Dataset, load
+from robagg.models import build
+from robagg.task import Task
+from robagg.train import Settings
+
+
+@dataclass(frozen=True)
+class MNIST(Task):
+    """Handwritten digits, 28 x 28, on the paper's CNN of 1,199,882 parameters: n=20, b=32, mu=0.99, lambda=0.02, T=1500."""
+
+    loss: ClassVar[str] = "nll"
+    settings: ClassVar[Settings] = Settings(rounds=1500, batch=32, momentum=0.99, rate=0.02)
+
+    def load(self, root: str | Path | None = None) -> Dataset:
+        return load("mnist", root)
+
+    def build(self, dataset: Dataset, seed: int) -> nn.Module:
+        return build("cnn", dataset.classes, dataset.shape, seed=seed)

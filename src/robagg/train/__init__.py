@@ -1,0 +1,111 @@
+"""Federated training under attack: gradients of all clients on one shared model, the attack, the rule, the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from robagg.attack import Attack
+from robagg.attacks import parse as parse_attack
+from robagg.rule import Rule
+from robagg.rule import parse as parse_rule
+from robagg.train.federation import Clients, Federation
+from robagg.train.gradients import Loss
+from robagg.train.loop import Loop, Progress, Result
+from robagg.train.settings import Settings
+from robagg.train.trace import Trace, unpack_weights
+
+LOSSES: dict[str, Loss] = {
+    "cross_entropy": nn.functional.cross_entropy,
+    "nll": nn.functional.nll_loss,
+}
+
+
+def train(
+    model: nn.Module,
+    clients: Sequence[tuple[Any, Any]],
+    rule: Rule | str,
+    attack: Attack | str = "none",
+    *,
+    f: int = 0,
+    test: tuple[Any, Any] | None = None,
+    loss: str | Loss = "cross_entropy",
+    classes: int | None = None,
+    augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Result:
+    """Train a model over clients of which the last f are Byzantine.
+
+    Args:
+        model: any `nn.Module`; it is copied, and the trained copy is in the result.
+        clients: each client's (x, y), as tensors or arrays.
+        rule: a rule or its text; a text that names no f gets this function's.
+        attack: what the last f clients do, or its text.
+        f: how many clients are Byzantine.
+        test: (x, y) for the accuracy.
+        loss: "cross_entropy", "nll", or a function of (output, y).
+        classes: number of labels; None: one more than the largest label.
+        augment: a function of (batch, generator).
+        seed: sets the batches, dropout and the attack, each through its own generator.
+        device: "auto", "cpu", "cuda".
+        progress: told after each round (rounds done, rounds in all, the last accuracy).
+        settings: the fields of `Settings`: rounds, batch, momentum, rate, schedule, local_steps, share, ...
+
+    Example:
+        >>> x, y = torch.randn(100, 4), torch.randint(2, (100,))
+        >>> clients = [(x[i::5], y[i::5]) for i in range(5)]
+        >>> result = train(nn.Linear(4, 2), clients, "tq", "ipm", f=1, test=(x, y), rounds=5)
+        >>> 0 <= result.accuracy <= 100
+        True
+    """
+    data = [(torch.as_tensor(x), torch.as_tensor(y)) for x, y in clients]
+    if not data:
+        raise ValueError("at least one client is wanted, got none")
+    if isinstance(loss, str) and loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}")
+    labels = classes or 1 + max(int(y.max()) for _, y in data if y.numel() and not y.is_floating_point())
+    federation = Federation(
+        model,
+        data,
+        parse_rule(rule, f=f),
+        parse_attack(attack) if isinstance(attack, str) else attack,
+        f=f,
+        loss=LOSSES[loss] if isinstance(loss, str) else loss,
+        classes=labels,
+        settings=Settings(**settings),
+        augment=augment,
+        seed=seed,
+        device=choose_device(device),
+    )
+    held = None if test is None else (torch.as_tensor(test[0]), torch.as_tensor(test[1]))
+    return Loop(federation, held, progress=progress).run()
+
+
+def choose_device(device: str | torch.device) -> torch.device:
+    """The device by name; "auto" is a GPU where there is one."""
+    if str(device) == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    chosen = torch.device(device)
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {device} was asked for, but torch finds no GPU here; there is: cpu")
+    return chosen
+
+
+__all__ = [
+    "LOSSES",
+    "Clients",
+    "Federation",
+    "Loop",
+    "Result",
+    "Settings",
+    "Trace",
+    "choose_device",
+    "train",
+    "unpack_weights",
+]

@@ -1,0 +1,77 @@
+"""What is remembered of a run: few points, small enough that a thousand runs fit in one file."""
+
+from __future__ import annotations
+
+import base64
+import math
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+POINTS = 150
+"""The most points of a curve that are kept."""
+
+
+def stride(rounds: int, full: bool) -> int:
+    """Every how many rounds a point is kept."""
+    return 1 if full else max(1, math.ceil(rounds / POINTS))
+
+
+@dataclass
+class Trace:
+    """Curves of one run, a point for each kept round."""
+
+    n: int
+    f: int
+    rounds: list[int] = field(default_factory=list)
+    loss: list[float] = field(default_factory=list)
+    """Training loss of the honest clients."""
+    tau: list[float | None] = field(default_factory=list)
+    byzantine_kept: list[int] = field(default_factory=list)
+    honest_dropped: list[int] = field(default_factory=list)
+    weights: list[list[float]] = field(default_factory=list)
+    """Each client's share in the step; NaN for one that was not asked in the round."""
+
+    def add(self, t: int, loss: float, tau: float | None, weights: Tensor, dropped: Tensor) -> None:
+        """Keep round t: weights (n,) and who was dropped (n,), both NaN-free on the clients that took part."""
+        part = ~weights.isnan()
+        h = self.n - self.f
+        self.rounds.append(t)
+        self.loss.append(loss)
+        self.tau.append(tau)
+        self.byzantine_kept.append(int((part & ~dropped)[h:].sum()))
+        self.honest_dropped.append(int((part & dropped)[:h].sum()))
+        self.weights.append(weights.tolist())
+
+    def pack(self) -> dict[str, Any]:
+        """As JSON takes it: losses and tau to four digits, weights as one byte each."""
+        table = np.asarray(self.weights, dtype=np.float64).reshape(len(self.rounds), self.n)
+        most = float(np.nanmax(table, initial=0.0)) or 1.0
+        levels = np.where(np.isnan(table), 255, np.round(np.nan_to_num(table) / most * 254)).astype(np.uint8)
+        return {
+            "rounds": self.rounds,
+            "loss": [_short(v) for v in self.loss],
+            "tau": None if all(v is None for v in self.tau) else [_short(v) for v in self.tau],
+            "byzantine_kept": self.byzantine_kept,
+            "honest_dropped": self.honest_dropped,
+            "weights": base64.b64encode(zlib.compress(levels.tobytes(), 9)).decode(),
+            "most": _short(most),
+        }
+
+
+def unpack_weights(packed: dict[str, Any], n: int) -> Tensor:
+    """The weights (points, n) of a packed trace; NaN where a client was not asked."""
+    levels = np.frombuffer(zlib.decompress(base64.b64decode(packed["weights"])), dtype=np.uint8).reshape(-1, n)
+    weights = torch.from_numpy(levels.astype(np.float64)) / 254 * packed["most"]
+    weights[torch.from_numpy(levels == 255)] = math.nan
+    return weights
+
+
+def _short(value: float | None) -> float | None:
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.4g}")

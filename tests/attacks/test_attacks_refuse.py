@@ -1,0 +1,77 @@
+"""What an attack turns away, and the sentence it says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from robagg.attack import View
+from robagg.attacks import BF, LF, Mixed, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ga(variance=-1)", "GA needs variance > 0, got -1"),
+        ("ga(variance=0)", "GA needs variance > 0, got 0"),
+        ("ga(variance='loud')", "variance must be a number, got 'loud'"),
+        ("ga(variance=True)", "variance must be a number, got True"),
+        ("alie(z='x')", "z must be a number, got 'x'"),
+        ("alie(z=inf)", "z must be a number, got inf"),
+        ("ipm(c0=nan)", "c0 must be a number, got nan"),
+        ("ipm(c0='x')", "c0 must be a number, got 'x'"),
+        ("signflip(scale=0)", "SignFlip needs scale > 0, got 0"),
+        ("mimic(warmup=0)", "MIMIC needs warmup to be a whole number of rounds, at least 1, got 0"),
+        ("mimic(warmup=1.5)", "MIMIC needs warmup to be a whole number of rounds, at least 1, got 1.5"),
+        ("nonfinite(value='big')", "value must be one of mixed, nan, inf, -inf, got 'big'"),
+        ("mixed(attacks='ipm+lff')", "unknown attack 'lff' (did you mean 'lf'?)"),
+        ("mixed(attacks='ipm++lf')", "attack is written name or name(parameter=value, ...), got ''"),
+        ("mixed(attacks='')", "attacks must be a text such as \"ipm+lf\", got ''"),
+        ("mixed(attacks=3)", 'attacks must be a text such as "ipm+lf", got 3'),
+        ("mixed(attacks='ipm(c0=\"x\")')", "c0 must be a number, got 'x'"),
+        ("alien", "unknown attack 'alien' (did you mean 'alie'?)"),
+    ],
+)
+def test_bad_parameters_say_what_was_wanted_and_what_came(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        parse(text)
+
+
+def test_one_attack_has_one_text() -> None:
+    assert str(parse("alie(z=1)")) == str(parse("ALIE(z=1.0)")) == "alie(z=1.0)"
+    assert str(Mixed("IPM(c0=1) + label-flipping")) == "mixed(attacks='ipm(c0=1.0)+lf')"
+    assert str(Mixed("GA+alie + BF+ipm+lf+mimic")) == "mixed"
+
+
+@pytest.mark.parametrize("attack", [BF(), LF(), Mixed("ga+bf")], ids=str)
+def test_who_needs_gradients_says_so(attack: BF | LF | Mixed) -> None:
+    with pytest.raises(ValueError, match="sends its clients' own gradients, got a view with own=None"):
+        attack.craft(View(torch.ones(3, 2), None, n=5, f=2), {})
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (torch.tensor([0.5, 1.0]), "LF flips class labels, which must be integers, got torch.float32"),
+        (torch.tensor([0, 3]), "LF needs labels from 0 to 2, got 0 to 3"),
+        (torch.tensor([-1, 2]), "LF needs labels from 0 to 2, got -1 to 2"),
+    ],
+)
+def test_lf_refuses_labels_it_cannot_turn_round(y: torch.Tensor, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        LF().poison(torch.zeros(2, 1), y, classes=3, k=0)
+
+
+def test_a_view_must_fit_together() -> None:
+    with pytest.raises(ValueError, match=re.escape("at least one honest row, as (h, d), got shape (0, 3)")):
+        View(torch.ones(0, 3), None, n=1, f=1)
+    with pytest.raises(ValueError, match=re.escape("as (h, d), got shape (3,)")):
+        View(torch.ones(3), None, n=4, f=1)
+    with pytest.raises(ValueError, match=re.escape("floating point, got torch.int64")):
+        View(torch.ones(2, 3, dtype=torch.int64), None, n=3, f=1)
+    with pytest.raises(ValueError, match=re.escape("own gradients must have shape (1, 3), got (2, 3)")):
+        View(torch.ones(2, 3), torch.ones(2, 3), n=3, f=1)
+    with pytest.raises(ValueError, match=re.escape("0 <= f <= n, got n=2, f=3")):
+        View(torch.ones(2, 3), None, n=2, f=3)
