@@ -153,10 +153,9 @@ def mca(rows: Rows, sigma: float | None = None, iterations: int = 10) -> Vector:
         if width == 0:
             return v
         k = [math.exp(-(q**2) / (2 * width**2)) for q in r]
-        if sum(k) == 0:  # all underflow
-            v = list(rows[r.index(min(r))])
-        else:
-            v = weighted_sum([q / math.fsum(k) for q in k], rows)
+        if sum(k) == 0:
+            k = [float(i == r.index(min(r))) for i in range(len(rows))]
+        v = weighted_sum([q / math.fsum(k) for q in k], rows)
     return v
 
 

@@ -12,6 +12,7 @@ from robagg.mixers import NNM, Bucketing, Clipping
 from robagg.rule import GramRule, Mixer, Pipe, Rule, SortedRule, parse
 from robagg.rules import CC, CM, MCA, RFA, TM, TQ, Huber, Krum, Mean, MultiKrum
 from robagg.sketch import Sketch
+from robagg.train import train
 from robagg.verdict import Verdict
 
 __version__ = "0.1.0"
@@ -39,4 +40,5 @@ __all__ = [
     "SortedRule",
     "Verdict",
     "parse",
+    "train",
 ]

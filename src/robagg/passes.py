@@ -157,13 +157,13 @@ class Passes:
             gram += g
             spread += v
             coarse = compute if compute == torch.float32 else coarse
-        # By the middle row: one far liar must not hide that the squares of all others have vanished.
-        vanished = (gram.diagonal()[:n].sort().values[n // 2] < TINY[coarse]) & (n > 1)
+        # By the middle row: one far liar must not hide that the squares of all others have vanished. Mixed rows are
+        # judged by the largest: most of them may well coincide, as NNM's do under a far attack.
+        lengths = gram.diagonal()[:n]
+        vanished = ((lengths.sort().values[n // 2] if mix is None else lengths.amax()) < TINY[coarse]) & (n > 1)
         self.alarm = self.alarm | ~(torch.isfinite(gram.diagonal()).all() & torch.isfinite(spread)) | vanished
         blur: Tensor | float = 0.0
-        if (
-            mix is not None
-        ):  # the sums that made the rows were rounded in proportion to the rows, not to their distances
-            size = sum(median.double().square().sum() for median in medians)
-            blur = (8 * torch.finfo(coarse).eps) ** 2 * size
+        if mix is not None:  # the sums that made the rows were rounded in proportion to the rows, not to their gaps
+            length2 = torch.stack([median.double().square().sum() for median in medians]).sum()
+            blur = (8 * torch.finfo(coarse).eps) ** 2 * length2
         return medians, Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)

@@ -128,8 +128,10 @@ def split_call(text: str, kind: str) -> tuple[str, dict[str, Any]]:
     if re.fullmatch(r"[A-Za-z_][\w\- ]*", name):  # `multi-krum` too, so the name is no Python identifier
         try:
             node = ast.parse(f"_{bracket or '()'}{rest}", mode="eval").body
-            if isinstance(node, ast.Call) and not node.args and all(k.arg for k in node.keywords):
-                return name, {str(k.arg): _literal(k.value) for k in node.keywords}
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
+                keys = [str(k.arg or "") for k in node.keywords]
+                if all(keys) and len(set(keys)) == len(keys):
+                    return name, {key: _literal(k.value) for key, k in zip(keys, node.keywords, strict=True)}
         except (SyntaxError, ValueError, TypeError):
             pass
     raise ValueError(f"{kind}: wanted name or name(parameter=value, ...), got {text!r}")

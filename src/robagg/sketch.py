@@ -37,7 +37,7 @@ class Sketch:
     def at(self, anchor: str) -> Tensor:
         """Coefficients (n+a,) of an anchor."""
         c = self.centre()
-        c[self.n + self.anchors.index(anchor)] = 1
+        c.narrow(0, self.n + self.anchors.index(anchor), 1).fill_(1)  # assigning a number would copy it from the host
         return c
 
     def on_rows(self, weights: Tensor) -> Tensor:

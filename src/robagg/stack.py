@@ -102,8 +102,6 @@ def read(x: Any) -> Stack:
     >>> read([{"w": np.zeros((2, 2)), "b": np.zeros(2)}] * 3).d
     6
     """
-    if isinstance(x, Stack):
-        return x
     if isinstance(x, Tensor | np.ndarray):
         return _read_matrix(x)
     if not isinstance(x, Sequence) or isinstance(x, str | bytes):

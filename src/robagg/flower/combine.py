@@ -20,7 +20,7 @@ from robagg.flower.screen import Reply
 from robagg.liars import QuorumError
 from robagg.rule import Rule
 from robagg.stack import Stack, read
-from robagg.verdict import Verdict
+from robagg.verdict import Verdict, judge
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,11 @@ def combine(
     base = model.flat(model.measured) if measures_from_origin(rule) else None
     stack = _stack([replies[i] for i in kept], model.measured, base)
     stack = replace(stack, n=len(replies), kept=tuple(kept), reasons=broken)
-    verdict, state = rule.step(stack, state)
+    # Without `verdict`: rules that sort numbers would take another pass to tell each reply's share.
+    left, outcome = rule.run(stack, state=state)
+    verdict = judge(str(rule), left, outcome)
     values: dict[str, Flat] = dict(verdict.value)
+    state = verdict.value if rule.core.remembers else state
     if max_weight is not None:
         verdict = reweigh(verdict, values, stack, [reply.size or 0.0 for reply in replies], max_weight)
     if base is not None:

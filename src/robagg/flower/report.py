@@ -12,7 +12,7 @@ from typing import Any
 from flwr.app import MetricRecord
 
 from robagg.flower.screen import Replies
-from robagg.rule import Rule
+from robagg.rule import Rule, SortedRule
 from robagg.verdict import Verdict
 
 
@@ -21,8 +21,8 @@ class NodeVerdict:
     """One node in one round."""
 
     node: int
-    weight: float
-    """Its share in the value."""
+    weight: float | None
+    """Its share in the value; None for rules that sort numbers, where nobody has just one."""
     distance: float | None
     """From its reply to the value; None where there is none."""
     rejected: bool
@@ -82,16 +82,18 @@ class RoundReport:
         lines = [f"round {self.round}: {self.rule}, {self.n} replies, {len(self.rejected)} rejected"]
         for node in self.nodes:
             distance = "-" if node.distance is None else f"{node.distance:.4g}"
-            lines.append(f"{node.node:>22}  {100 * node.weight:>6.2f}%  {distance:>9}  {node.reason}".rstrip())
+            weight = "-" if node.weight is None else f"{100 * node.weight:.2f}%"
+            lines.append(f"{node.node:>22}  {weight:>7}  {distance:>9}  {node.reason}".rstrip())
         return "\n".join([*lines, *filter(None, (self.note, self.skipped and f"skipped: {self.skipped}"))])
 
 
 def report_verdict(rule: Rule, replies: Replies, verdict: Verdict) -> RoundReport:
     """The report of a round in which the rule came to a value."""
+    told = not isinstance(rule.core, SortedRule)
     nodes = [
         NodeVerdict(
             node=reply.node,
-            weight=float(verdict.weights[i]),
+            weight=float(verdict.weights[i]) if told else None,
             distance=_number(float(verdict.distances[i])),
             rejected=bool(verdict.rejected[i]),
             reason=verdict.reasons[i],

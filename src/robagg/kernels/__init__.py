@@ -1,4 +1,4 @@
-"""The passes over the stack: `sketch`, `trim` and `combine`, each on the fastest path there is for its device and dtype.
+"""The passes over the stack: `sketch`, `trim` and `combine`, each on the fastest path for its device and dtype.
 
 `reference` (plain torch) defines what they compute and runs everywhere; `cpu` is the compiled library, built with the
 package. `active()` tells which path runs.

@@ -15,10 +15,7 @@ enum { ABI = 1 };                                                /* cpu.py loads
 enum { SKETCH, TRIM, COMBINE };                                  /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */
-#ifndef TILE_BYTES
-#define TILE_BYTES 65536
-#endif
-enum { LINE = 64, WIDE = 8, RUN_MAX = 32, FLUSH = 8, CHUNKS = 64 };
+enum { LINE = 64, TILE_BYTES = 1 << 17, WIDE = 8, RUN_MAX = 32, FLUSH = 8, CHUNKS = 64 };
 
 struct row {
     const void *data; /* NULL: the origin */
@@ -260,10 +257,10 @@ static const struct passes all[][2] = {
 #endif
 };
 
-int robagg_abi(void) { return ABI; }
+__attribute__((visibility("default"))) int robagg_abi(void) { return ABI; }
 
 /* The best instruction set this machine has. */
-int robagg_isa(void)
+__attribute__((visibility("default"))) int robagg_isa(void)
 {
 #ifdef X86
     __builtin_cpu_init();
@@ -314,7 +311,7 @@ static void list_terms(struct plan *p)
 }
 
 /* Do the job; 0, or 1 where there was no memory for it. */
-int robagg_run(const struct job *job)
+__attribute__((visibility("default"))) int robagg_run(const struct job *job)
 {
     const struct passes *passes = &all[job->isa][job->wide];
     const int64_t element = job->wide ? 8 : 4, size = job->op == COMBINE ? 0 : job->m + job->anchors;
@@ -323,13 +320,14 @@ int robagg_run(const struct job *job)
                      .lo = job->lo, .hi = job->hi, .d = job->d, .rows = job->rows, .weights = job->weights, .value = job->value,
                      .pass = job->op == COMBINE ? passes->combine : passes->sorted, .next = &next};
 
-    /* A tile of a shape that does not depend on the threads, and near 64 KB, so that it and the next stay in the second cache. */
-    p.tile = job->op == COMBINE ? 1024 : TILE_BYTES / (element * (size + 1)) / 128 * 128;
-    p.tile = p.tile < 128 ? 128 : p.tile > 1024 ? 1024 : p.tile;
+    /* A tile of a shape that does not depend on the threads, and small enough to stay in the second cache with the next. */
+    p.tile = TILE_BYTES / (element * (size + 1)) / 128 * 128;
+    p.tile = p.tile < 128 ? 128 : p.tile > 512 ? 512 : p.tile;
+    if (job->op == COMBINE) p.tile = 1024;
     int64_t most = job->op == SKETCH ? (1 << 22) / (size * size * 8) : CHUNKS;
     most = most > CHUNKS ? CHUNKS : most < 4 ? 4 : most;
     const int64_t tiles = (p.d + p.tile - 1) / p.tile;
-    const int64_t least = 65536 / ((p.n + size) * p.tile) + 1; /* tiles worth a chunk */
+    const int64_t least = 65536 / ((p.n + size + 1) * p.tile) + 1; /* tiles worth a chunk */
     p.chunk = ((tiles + most - 1) / most > least ? (tiles + most - 1) / most : least) * p.tile;
     p.chunks = p.chunk ? (p.d + p.chunk - 1) / p.chunk : 0;
     p.direct = !p.mixed;

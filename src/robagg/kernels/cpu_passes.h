@@ -56,7 +56,8 @@ static void NAME(load)(T *restrict dst, const struct row *row, int64_t at, int64
     }
 #define READ(i) if ((i) < n) s[i] = *(const LOOSE *)(from[i] + at);
 #define WRITE(i) if ((i) < n) out[i] = s[i];
-#define AHEAD(i) if ((i) < n && (i) >= PAIRS_) __builtin_prefetch(ahead[i] + v * step, 0, 2);
+/* The next tile comes from memory while this one is worked on; rows < SPARED come during the Gram products. */
+#define AHEAD(i) if ((i) < n && (i) >= SPARED) __builtin_prefetch(ahead[i] + v * step, 0, 3);
 
 /* Sorted vectors to `out`. */
 #define RUN(n_)                                                                                                        \
@@ -70,14 +71,33 @@ EACH_FROM_1(RUN)
 #define RUN_NAME(n_) NAME(run_##n_),
 static void (*const NAME(run)[])(const T *const *, ptrdiff_t, V *) = {NULL, EACH_FROM_1(RUN_NAME)};
 
-/* The last layers of a bitonic merge, those inside a block of 32; only the first `valid` are there, the others count as +inf. */
-static void NAME(settle)(V *out, ptrdiff_t valid)
+/* The last layers of a bitonic merge, those inside a block of 32; only the first `valid` are there, the others count as +inf.
+   With `across` set, the first layer of a merge of two runs of 32 comes before them: wire i meets wire 63 - i of the next run. */
+static inline __attribute__((always_inline)) void NAME(settle)(V *out, ptrdiff_t valid, const int across)
 {
     enum { n = RUN_MAX };
     V s[RUN_MAX];
-#define READ_VALID(i) s[i] = (i) < valid ? out[i] : SPLAT((T)INFINITY);
+#define READ_VALID(i)                                                                                                  \
+    s[i] = (i) < valid ? out[i] : SPLAT((T)INFINITY);                                                                  \
+    if (across && 2 * RUN_MAX - 1 - (i) < valid) {                                                                     \
+        V *far = out + 2 * RUN_MAX - 1 - (i);                                                                          \
+        const V least = VMIN(s[i], *far);                                                                              \
+        *far = OTHER(s[i], *far, least);                                                                               \
+        s[i] = least;                                                                                                  \
+    }
 #define WRITE_VALID(i) if ((i) < valid) out[i] = s[i];
     EACH(READ_VALID) BITONIC32 EACH(WRITE_VALID)
+}
+
+static void NAME(merge)(V *s, ptrdiff_t valid)
+{
+    if (valid < 2 * RUN_MAX) {
+        NAME(settle)(s, valid, 1);
+        NAME(settle)(s + RUN_MAX, valid - RUN_MAX, 0);
+    } else { /* the same without asking for every wire */
+        NAME(settle)(s, 2 * RUN_MAX, 1);
+        NAME(settle)(s + RUN_MAX, RUN_MAX, 0);
+    }
 }
 
 static inline void NAME(swap)(V *a, V *b)
@@ -91,14 +111,15 @@ static inline void NAME(swap)(V *a, V *b)
 static void NAME(sort)(const T *const *from, ptrdiff_t at, ptrdiff_t n, V *s)
 {
     for (ptrdiff_t i = 0; i < n; i += RUN_MAX) NAME(run)[n - i < RUN_MAX ? n - i : RUN_MAX](from + i, at, s + i);
-    for (ptrdiff_t half = RUN_MAX; half < n; half *= 2) {
-        for (ptrdiff_t at = 0; at + half < n; at += 2 * half)
-            for (ptrdiff_t i = at, j = at + 2 * half - 1; i < j; i++, j--)
+    for (ptrdiff_t i = 0; i + RUN_MAX < n; i += 2 * RUN_MAX) NAME(merge)(s + i, n - i);
+    for (ptrdiff_t half = 2 * RUN_MAX; half < n; half *= 2) {
+        for (ptrdiff_t base = 0; base + half < n; base += 2 * half)
+            for (ptrdiff_t i = base, j = base + 2 * half - 1; i < j; i++, j--)
                 if (j < n) NAME(swap)(s + i, s + j);
         for (ptrdiff_t gap = half / 2; gap >= RUN_MAX; gap /= 2)
-            for (ptrdiff_t at = 0; at + gap < n; at += 2 * gap)
-                for (ptrdiff_t i = at; i < at + gap && i + gap < n; i++) NAME(swap)(s + i, s + i + gap);
-        for (ptrdiff_t at = 0; at < n; at += RUN_MAX) NAME(settle)(s + at, n - at);
+            for (ptrdiff_t base = 0; base + gap < n; base += 2 * gap)
+                for (ptrdiff_t i = base; i < base + gap && i + gap < n; i++) NAME(swap)(s + i, s + i + gap);
+        for (ptrdiff_t base = 0; base < n; base += RUN_MAX) NAME(settle)(s + base, n - base, 0);
     }
 }
 
@@ -136,7 +157,7 @@ static inline V NAME(range)(const V *s, ptrdiff_t lo, ptrdiff_t hi)
     static void NAME(sketched_##n_)(const T *const *from, const char *const *ahead, ptrdiff_t step, ptrdiff_t count,   \
                                     V *centre, V *mad, V *y, ptrdiff_t pitch)                                          \
     {                                                                                                                  \
-        enum { n = n_, PAIRS_ = ((n_ + BLOCK - 1) / BLOCK) * ((n_ + BLOCK - 1) / BLOCK + 1) / 2 };                       \
+        enum { n = n_, SPARED = ((n_ + BLOCK - 1) / BLOCK) * ((n_ + BLOCK - 1) / BLOCK + 1) / 2 };                       \
         for (ptrdiff_t v = 0, at = 0; v < count; v++, at += VLEN) {                                                    \
             V s[RUN_MAX];                                                                                              \
             EACH(READ) EACH(AHEAD) SORT32(0)                                                                           \
@@ -152,7 +173,7 @@ static void (*const NAME(sketched)[])(const T *const *, const char *const *, ptr
 #define MEDIAN(n_)                                                                                                     \
     static void NAME(median_##n_)(const T *const *from, const char *const *ahead, ptrdiff_t step, ptrdiff_t count, V *centre) \
     {                                                                                                                  \
-        enum { n = n_, PAIRS_ = 0 };                                                                                   \
+        enum { n = n_, SPARED = 0 };                                                                                   \
         for (ptrdiff_t v = 0, at = 0; v < count; v++, at += VLEN) {                                                    \
             V s[RUN_MAX];                                                                                              \
             V unused;                                                                                                  \
@@ -175,7 +196,7 @@ NAME(block)(const int R, const int C, const int diagonal, const V *a, const V *b
         if (!diagonal || i <= j)
     PAIRS g[i][j] = sums[i * BLOCK + j];
     for (ptrdiff_t v = 0; v < count; v++) {
-        __builtin_prefetch(ahead + v * step, 0, 2);
+        __builtin_prefetch(ahead + v * step, 0, 3);
         _Pragma("GCC unroll 8") for (int i = 0; i < R; i++) left[i] = a[i * pitch + v];
         _Pragma("GCC unroll 8") for (int j = 0; j < C; j++) {
             const V right = diagonal ? left[j] : b[j * pitch + v];
@@ -287,7 +308,7 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
         else
 #endif
         for (ptrdiff_t v = 0; v < count; v++) {
-            for (ptrdiff_t i = p->op == SKETCH ? blocks * (blocks + 1) / 2 : 0; i < n; i++) __builtin_prefetch(ahead[i] + v * step, 0, 2);
+            for (ptrdiff_t i = p->op == SKETCH ? blocks * (blocks + 1) / 2 : 0; i < n; i++) __builtin_prefetch(ahead[i] + v * step, 0, 3);
             NAME(sort)(from, v * VLEN, m, s);
             if (p->op == TRIM) {
                 centre[v] = median ? NAME(centre)(s, m, mad) : NAME(range)(s, p->lo, p->hi);

@@ -9,9 +9,10 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import product
 from typing import Any
 
-UNROLLED = 1024
+UNROLLED = 640
 """Products of a mixing matrix that are written out; longer ones run in a loop over chunks of rows."""
 
 
@@ -58,42 +59,17 @@ def build(kind: Callable[..., Iterator[str]], *shape: Any) -> Any:
 def sketch(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[str]:
     """Median, MAD and Gram matrix of m rows (mixed from n, or the n rows) and anchors: "o" the origin, "v" a vector."""
     size = m + len(anchors)
-    padded = max(16, 1 << (size - 1).bit_length())
+    padded = pad(size)
     named = [f"a{k}" for k, kind in enumerate(anchors) if kind == "v"]
     yield f"def kernel({', '.join([*pointers(n, loose), *(['w'] if mix else []), *named])}, median, share, d, tiles,"
-    yield "           BLOCK: tl.constexpr, PRECISION: tl.constexpr):"
-    yield "    lane = tl.arange(0, BLOCK)"
+    yield "           BLOCK: tl.constexpr):"
+    yield from prologue(loose)
     yield "    spread = tl.zeros((BLOCK,), tl.float64)"
     yield f"    gram = tl.zeros(({64 if padded == 32 else padded}, {padded}), tl.float64)"
     yield f"    cross = tl.zeros(({padded}, {padded}), tl.float32)"
     yield "    for t in range(tl.program_id(0), tiles, tl.num_programs(0)):"
-    yield "        cols = t * BLOCK + lane"
-    yield "        keep = cols < d"
-    for line in [*loads(m, n, loose, mix, alarm=False), *ordered(m)]:
+    for line in tile_of(m, n, loose, mix, anchors):
         yield "        " + line
-    yield f"        centre = {middle(m)}"
-    yield "        tl.store(median + cols, centre, mask=keep)"
-    for line in mad(m):
-        yield "        " + line
-    yield "        wide = mad.to(tl.float64)"
-    yield "        spread += wide * wide"
-    for i in range(m):
-        yield f"        y{i} = x{i} - centre"
-    for k, kind in enumerate(anchors):
-        point = f"tl.load(a{k} + cols, mask=keep, other=0.0).to(tl.float32) - centre" if kind == "v" else "0.0 - centre"
-        yield f"        y{m + k} = {point}"
-    yield "        zero = tl.zeros((BLOCK,), tl.float32)"
-    rows = [f"y{i}" if i < size else "zero" for i in range(padded)]
-    yield f"        y = tl.reshape({joined(rows)}, (BLOCK, {padded}))"
-    # Tensor cores keep 10 bits of a float32. With y = h + l, h of 10 bits, y y' = h h' + h l' + l h' up to 2^-22.
-    yield "        h = ((y.to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)"
-    if padded == 32:
-        yield "        both = tl.reshape(tl.join(h, y - h), (BLOCK, 64))"
-        yield "        gram += tl.dot(tl.trans(both), h, input_precision='tf32').to(tl.float64)"
-    else:
-        yield "        ht = tl.trans(h)"
-        yield "        gram += tl.dot(ht, h, input_precision='tf32').to(tl.float64)"
-        yield "        cross = tl.dot(ht, y - h, cross, input_precision='tf32')"
     if padded == 32:
         yield "    gram, cross = tl.split(tl.permute(tl.reshape(gram, (32, 2, 32)), (0, 2, 1)))"
     yield "    gram += (cross + tl.trans(cross)).to(tl.float64)"
@@ -104,18 +80,54 @@ def sketch(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[str
     yield f"    tl.store(share + {size * size}, tl.sum(spread, axis=0))"
 
 
+def tile_of(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[str]:
+    """A sketch's work on one tile."""
+    size = m + len(anchors)
+    padded = pad(size)
+    yield "cols = t * BLOCK + lane"
+    yield "keep = cols < d"
+    yield from loads(m, n, loose, mix, alarm=False)
+    yield from ordered(m)
+    yield f"centre = {middle(m)}"
+    yield "tl.store(median + cols, centre, mask=keep)"
+    yield from mad(m)
+    yield "wide = mad.to(tl.float64)"
+    yield "spread += wide * wide"
+    for i in range(m):
+        yield f"y{i} = x{i} - centre"
+    for k, kind in enumerate(anchors):
+        point = f"tl.load(a{k} + cols, mask=keep, other=0.0).to(tl.float32)" if kind == "v" else "0.0"
+        yield f"y{m + k} = {point} - centre"
+    yield "none = tl.zeros((BLOCK,), tl.float32)"
+    yield f"y = tl.reshape({joined([f'y{i}' if i < size else 'none' for i in range(padded)])}, (BLOCK, {padded}))"
+    # Tensor cores keep 10 bits of a float32. With y = h + l, h of 10 bits, y y' = h h' + h l' + l h' up to 2^-22.
+    yield "h = ((y.to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)"
+    if padded == 32:
+        # Both products at once: 64 rows are what Hopper's matrix unit takes.
+        yield "both = tl.reshape(tl.join(h, y - h), (BLOCK, 64))"
+        yield "gram += tl.dot(tl.trans(both), h, input_precision='tf32').to(tl.float64)"
+    else:
+        yield "gram += tl.dot(tl.trans(h), h, input_precision='tf32').to(tl.float64)"
+        yield "cross = tl.dot(tl.trans(h), y - h, cross, input_precision='tf32')"
+
+
 def trim(m: int, n: int, loose: bool, mix: bool, lo: int, hi: int) -> Iterator[str]:
     """The mean of the sorted values lo..hi-1 of m rows (mixed from n, or the n rows)."""
-    yield f"def kernel({', '.join([*pointers(n, loose), *(['w'] if mix else [])])}, value, alarm, d, BLOCK: tl.constexpr):"
-    yield "    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)"
-    yield "    keep = cols < d"
+    yield f"def kernel({', '.join([*pointers(n, loose), *(['w'] if mix else [])])}, value, alarm, d, tiles,"
+    yield "           BLOCK: tl.constexpr):"
+    yield from prologue(loose)
+    yield "    bad = tl.zeros((BLOCK,), tl.float32)"
+    yield "    for t in range(tl.program_id(0), tiles, tl.num_programs(0)):"
+    yield "        cols = t * BLOCK + lane"
+    yield "        keep = cols < d"
     for line in [*loads(m, n, loose, mix, alarm=True), *ordered(m)]:
-        yield "    " + line
-    terms = [f"s{i}" if hi - lo == 1 else f"s{i} / {hi - lo}.0" for i in range(lo, hi)]
-    yield f"    total = {terms[0]}"
+        yield "        " + line
+    # Each term divided, so that the sum does not overflow.
+    terms = [f"s{i}" if hi - lo == 1 else f"s{i} * {1 / (hi - lo)!r}" for i in range(lo, hi)]
+    yield f"        total = {terms[0]}"
     for term in terms[1:]:
-        yield f"    total += {term}"
-    yield "    tl.store(value + cols, total, mask=keep)"
+        yield f"        total += {term}"
+    yield "        tl.store(value + cols, total, mask=keep)"
     # Every program that stores, stores the same: no order, no atomics.
     yield "    broken = tl.max((bad != 0.0).to(tl.int32), axis=0)"
     yield "    tl.store(alarm, broken.to(tl.uint8), mask=broken > 0)"
@@ -134,13 +146,13 @@ def combine(loose: int, chunk: int) -> Iterator[str]:
         for k in range(chunk):
             yield f"        c{k} = tl.load(c + i + {k}, mask=i + {k} < n, other=0.0).to(tl.float32)"
             # A row nobody believes is not read.
-            yield f"        v{k} = tl.load(p, mask=keep & (c{k} != 0.0), other=0.0).to(tl.float32)"
+            yield f"        v{k} = tl.load(p, mask=cols < tl.where(c{k} != 0.0, d, 0), other=0.0).to(tl.float32)"
             yield "        p += stride"
         for k in range(chunk):
             yield f"        total += c{k} * v{k}"
     for k in range(loose):
         yield f"    c{k} = tl.load(c + n + {k}).to(tl.float32)"
-        yield f"    v{k} = tl.load(r{k} + cols, mask=keep & (c{k} != 0.0), other=0.0).to(tl.float32)"
+        yield f"    v{k} = tl.load(r{k} + cols, mask=cols < tl.where(c{k} != 0.0, d, 0), other=0.0).to(tl.float32)"
     for k in range(loose):
         yield f"    total += c{k} * v{k}"
     yield "    tl.store(value + cols, total, mask=keep)"
@@ -154,42 +166,54 @@ def pointers(n: int, loose: bool) -> list[str]:
 
 def loads(m: int, n: int, loose: bool, mix: bool, *, alarm: bool) -> Iterator[str]:
     """x0..x{m-1}: the rows of the tile, or their mixtures; `bad` is not 0 where a row that was read is not finite."""
-    into = "r" if mix else "x"
-    chunk = n if not mix or m * n <= UNROLLED else UNROLLED // m // 4 * 4
-    if alarm:
-        yield "bad = tl.zeros((BLOCK,), tl.float32)"
+    v, chunk = ("v", chunk_of(m, n)) if mix else ("x", n)
+    looped = chunk < n
     if not loose:
-        yield "step = tl.full((), stride, tl.int64)"
-        yield "four = tl.arange(0, 4)"
         yield "p = x + cols[:, None] + four[None, :] * step"
-    if chunk < n:
+    if looped:
         for i in range(m):
             yield f"x{i} = tl.zeros((BLOCK,), tl.float32)"
         yield f"for j in range(0, {n}, {chunk}):"
-    deep = "    " if chunk < n else ""
+    deep = "    " if looped else ""
     for k in range(0, chunk, 1 if loose else 4):
-        mask = f"keep & (j + {k} < {n})" if chunk < n else "keep"
         if loose:
-            yield f"{deep}v{k} = tl.load(r{k} + cols, mask={mask}, other=0.0).to(tl.float32)"
+            yield f"{v}{k} = tl.load(r{k} + cols, mask=keep, other=0.0).to(tl.float32)"
             continue
-        mask = f"keep[:, None] & (four[None, :] < {n - k}{' - j' if chunk < n else ''})"
-        yield f"{deep}quad = tl.load(p, mask={mask}, other=0.0).to(tl.float32)"
-        yield f"{deep}even, odd = tl.split(tl.reshape(quad, (BLOCK, 2, 2)))"
-        yield f"{deep}v{k}, v{k + 2} = tl.split(even)"
-        yield f"{deep}v{k + 1}, v{k + 3} = tl.split(odd)"
+        # Four rows a load: the compiler's work grows with the square of the number of loads.
+        left = f"{n - k}{' - j' if looped else ''}"
+        yield f"{deep}quad = tl.load(p, mask=keep[:, None] & (four[None, :] < {left}), other=0.0).to(tl.float32)"
         yield f"{deep}p += 4 * step"
-    for k in range(chunk):
-        if alarm:
-            yield f"{deep}bad += v{k} * 0.0"
-        if not mix:
-            yield f"x{k} = v{k}"
-    if into == "r":
-        for i in range(m):
-            for k in range(chunk):
-                if chunk < n:
-                    yield f"{deep}x{i} += tl.load(w + {i * n + k} + j, mask=j + {k} < {n}, other=0.0) * v{k}"
-                else:
-                    yield f"x{i} {'+=' if k else '='} tl.load(w + {i * n + k}) * v{k}"
+        yield f"{deep}even, odd = tl.split(tl.reshape(quad, (BLOCK, 2, 2)))"
+        yield f"{deep}{v}{k}, {v}{k + 2} = tl.split(even)"
+        yield f"{deep}{v}{k + 1}, {v}{k + 3} = tl.split(odd)"
+    if alarm:
+        for k in range(chunk):
+            yield f"{deep}bad += {v}{k} * 0.0"
+    if mix:
+        for i, k in product(range(m), range(chunk)):
+            if looped:
+                yield f"{deep}x{i} += tl.load(w + {i * n + k} + j, mask=j + {k} < {n}, other=0.0) * v{k}"
+            else:
+                yield f"x{i} {'+=' if k else '='} tl.load(w + {i * n + k}) * v{k}"
+
+
+def chunk_of(m: int, n: int) -> int:
+    """How many of n rows are mixed into m in one stretch of code: all, or parts of about one size."""
+    parts = -(-m * n // UNROLLED)
+    return n if parts == 1 else -(-n // parts // 4) * 4
+
+
+def prologue(loose: bool) -> Iterator[str]:
+    """What every tile needs."""
+    yield "    lane = tl.arange(0, BLOCK)"
+    if not loose:
+        yield "    four = tl.arange(0, 4)"
+        yield "    step = tl.full((), stride, tl.int64)"
+
+
+def pad(n: int) -> int:
+    """Rows of a block that tensor cores take."""
+    return max(32, 1 << (n - 1).bit_length())
 
 
 def ordered(n: int) -> Iterator[str]:

@@ -64,8 +64,10 @@ def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: to
 
 
 def combine(vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The sum of coefficient times vector (d,), and whether any of it is not finite (). A coefficient 0 skips its vector on
-    a CPU, so that a huge or broken vector that nobody believes cannot spoil the sum."""
+    """The sum of coefficient times vector (d,), and whether any of it is not finite ().
+
+    On a CPU a coefficient 0 skips its vector, so that nothing is read that nobody believes.
+    """
     d, device = vectors[0].shape[0], vectors[0].device
     value = torch.zeros(d, dtype=compute, device=device)
     if device.type == "cpu":

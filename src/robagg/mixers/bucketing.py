@@ -48,8 +48,8 @@ class Bucketing(Mixer):
         bucket = torch.arange(n, device=device) // self.s
         count = self.count_behind(n)
         matrix = sketch.gram.new_zeros(count, len(sketch.gram))
-        sizes = torch.bincount(bucket, minlength=count)
-        return matrix.index_put((bucket, order), (1 / sizes.double())[bucket])
+        sizes = (n - self.s * bucket).clamp(max=self.s)
+        return matrix.index_put((bucket, order), 1 / sizes.double())
 
     def count_behind(self, n: int) -> int:
         return -(-n // self.s)

@@ -64,7 +64,7 @@ def cap(sizes: Tensor, most: float) -> Tensor:
     while bool((over := part > most * (1 + 1e-12)).any()):
         capped |= over
         free = (part * ~capped).sum()
-        rest = 1 - most * capped.sum()
-        spread = part * (rest / free) if free > 0 else rest / (~capped).sum().clamp(min=1)
+        rest = 1 - most * int(capped.sum())
+        spread = part * (rest / free) if free > 0 else torch.full_like(part, rest / max(1, int((~capped).sum())))
         part = torch.where(capped, most, spread)
     return part

@@ -23,7 +23,7 @@ class Digits(Task):
     """
 
     model: str = "mlp"
-    settings: ClassVar[Settings] = Settings(rounds=400, batch=32, momentum=0.99, rate=0.5)
+    settings: ClassVar[Settings] = Settings(rounds=400, batch=32, momentum=0.99, rate=1.0)
 
     def load(self, root: str | Path | None = None) -> Dataset:
         return load("digits", root)

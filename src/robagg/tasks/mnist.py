@@ -16,7 +16,10 @@ from robagg.train import Settings
 
 @dataclass(frozen=True)
 class MNIST(Task):
-    """Handwritten digits, 28 x 28, on the paper's CNN of 1,199,882 parameters: n=20, b=32, mu=0.99, lambda=0.02, T=1500."""
+    """Handwritten digits, 28 x 28, on the paper's CNN of 1,199,882 parameters.
+
+    n=20, b=32, mu=0.99, lambda=0.02, T=1500.
+    """
 
     loss: ClassVar[str] = "nll"
     settings: ClassVar[Settings] = Settings(rounds=1500, batch=32, momentum=0.99, rate=0.02)

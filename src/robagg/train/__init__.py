@@ -102,6 +102,7 @@ __all__ = [
     "Clients",
     "Federation",
     "Loop",
+    "Progress",
     "Result",
     "Settings",
     "Trace",

@@ -36,7 +36,7 @@ def capture(federation: Federation) -> dict[bool, torch.cuda.CUDAGraph]:
 @contextmanager
 def _apart(device: torch.device) -> Iterator[None]:
     """A side stream for the rounds before a capture, as torch asks for."""
-    stream = torch.cuda.Stream(device)
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
         yield

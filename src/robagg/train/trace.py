@@ -66,7 +66,7 @@ class Trace:
 def unpack_weights(packed: dict[str, Any], n: int) -> Tensor:
     """The weights (points, n) of a packed trace; NaN where a client was not asked."""
     levels = np.frombuffer(zlib.decompress(base64.b64decode(packed["weights"])), dtype=np.uint8).reshape(-1, n)
-    weights = torch.from_numpy(levels.astype(np.float64)) / 254 * packed["most"]
+    weights: Tensor = torch.from_numpy(levels.astype(np.float64)) / 254 * packed["most"]
     weights[torch.from_numpy(levels == 255)] = math.nan
     return weights
 

@@ -1,0 +1,5 @@
+"""`python -m robagg` is `robagg`."""
+
+from robagg.cli import main
+
+main()

@@ -1,0 +1,46 @@
+"""All commands in one place, and how errors and Ctrl-C look."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from robagg import __version__
+from robagg.cli.catalogue import list_names
+from robagg.cli.data import data_app
+from robagg.cli.demo import demo
+from robagg.cli.run import run
+from robagg.liars import QuorumError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Robust aggregation for federated learning: rules that lying clients cannot move.",
+)
+app.command()(demo)
+app.command()(run)
+app.command("list")(list_names)
+app.add_typer(data_app, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def show_version(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    """Robust aggregation for federated learning: rules that lying clients cannot move."""
+    if version:
+        typer.echo(f"robagg {__version__}")
+        raise typer.Exit
+
+
+def run_app() -> None:
+    """Run a command; what the user got wrong is one sentence, not a traceback."""
+    try:
+        app(standalone_mode=True)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("stopped")
+        sys.exit(130)
+    except (ValueError, TypeError, FileNotFoundError, ConnectionError, ModuleNotFoundError, QuorumError) as error:
+        Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {error}", markup=True)
+        sys.exit(2)

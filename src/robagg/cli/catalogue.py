@@ -1,0 +1,73 @@
+"""`robagg list`: what there is to choose from."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from enum import Enum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from robagg.attacks import attacks
+from robagg.data import splits
+from robagg.registry import Named, Registry
+from robagg.rule import Mixer, Rule, stages
+from robagg.task import tasks
+
+
+class Kind(str, Enum):
+    """What can be listed."""
+
+    rules = "rules"
+    mixers = "mixers"
+    attacks = "attacks"
+    tasks = "tasks"
+    splits = "splits"
+
+
+def list_names(
+    kind: Annotated[Kind, typer.Argument(help="what to list")],
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON, for programs")] = False,
+) -> None:
+    """List rules, pre-aggregators (mixers), attacks, tasks or splits, with their parameters.
+
+    Examples:
+
+        robagg list rules
+
+        robagg list attacks --json
+    """
+    found = [describe(cls) for cls in members(kind)]
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("name", "parameters", "also called", "what it is"):
+        table.add_column(column)
+    for entry in found:
+        parameters = ", ".join(f"{k}={v!r}" for k, v in entry["parameters"].items())
+        table.add_row(f"[bold]{entry['name']}[/]", parameters, ", ".join(entry["aliases"]), entry["summary"])
+    Console().print(table)
+
+
+def members(kind: Kind) -> list[type[Named]]:
+    """The classes of one kind, by name."""
+    if kind in (Kind.rules, Kind.mixers):
+        base = Rule if kind is Kind.rules else Mixer
+        return [cls for cls in stages.classes().values() if issubclass(cls, base)]
+    registries: dict[Kind, Registry[Any]] = {Kind.attacks: attacks, Kind.tasks: tasks, Kind.splits: splits}
+    return list(registries[kind].classes().values())
+
+
+def describe(cls: type[Named]) -> dict[str, Any]:
+    """Name, parameters with their defaults, other names, and the first line of the docstring."""
+    return {
+        "name": cls.name(),
+        "parameters": {f.name: f.default for f in dataclasses.fields(cls)},  # type: ignore[arg-type]
+        "aliases": list(cls.aliases),
+        "summary": (inspect.getdoc(cls) or "").split("\n")[0],
+    }

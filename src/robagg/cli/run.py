@@ -1,0 +1,141 @@
+"""`robagg run`: one federated training under attack."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from robagg.attacks import parse as parse_attack
+from robagg.data import splits
+from robagg.rule import parse as parse_rule
+from robagg.task import federate, tasks
+from robagg.train import Loop, Result
+from robagg.train.loop import Progress as Report
+
+
+def run(
+    task: Annotated[str, typer.Option(help="what is learnt: see `robagg list tasks`")] = "digits",
+    rule: Annotated[str, typer.Option(help='rule or chain, such as tq or "nnm >> cm"')] = "tq",
+    attack: Annotated[str, typer.Option(help="what the Byzantine clients do: see `robagg list attacks`")] = "ipm",
+    n: Annotated[int | None, typer.Option("--n", help="clients; default: the task's")] = None,
+    f: Annotated[int, typer.Option("--f", help="how many of them are Byzantine; also the rule's f")] = 6,
+    rho: Annotated[float, typer.Option(help="heterogeneity of the paper's split, 0 to 1")] = 0.5,
+    split: Annotated[str | None, typer.Option(help="another split, such as dirichlet(alpha=0.1)")] = None,
+    rounds: Annotated[int | None, typer.Option(help="default: the task's")] = None,
+    batch: Annotated[int | None, typer.Option(help="samples a client draws each step")] = None,
+    momentum: Annotated[float | None, typer.Option(help="of the honest clients")] = None,
+    rate: Annotated[float | None, typer.Option(help="learning rate")] = None,
+    local_steps: Annotated[int | None, typer.Option(help="steps a client makes before it sends")] = None,
+    share: Annotated[float | None, typer.Option(help="share of the clients asked in each round")] = None,
+    evaluate_every: Annotated[int | None, typer.Option(help="rounds between evaluations")] = None,
+    seed: Annotated[int, typer.Option()] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    data: Annotated[Path | None, typer.Option(help="folder of the data; default $ROBAGG_DATA, or a cache")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON, for programs")] = False,
+) -> None:
+    """Train a task under attack and show who was believed.
+
+    Examples:
+
+        robagg run --task digits --rule tq --attack ipm
+
+        robagg run --task mnist --rule "nnm >> cm" --attack alie --n 20 --f 6 --rho 0.5 --rounds 300
+
+        robagg run --task digits --rule tq --attack bf --split "dirichlet(alpha=0.1)" --json
+    """
+    what = tasks.parse(task)
+    given = {
+        "rounds": rounds,
+        "batch": batch,
+        "momentum": momentum,
+        "rate": rate,
+        "local_steps": local_steps,
+        "share": share,
+        "evaluate_every": evaluate_every,
+    }
+    settings = replace(what.settings, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+    chosen, against = parse_rule(rule, f=f), parse_attack(attack)
+    dealt = splits.parse(split or f"rho(rho={rho})")
+    count = n or what.n
+    federation, dataset = federate(
+        what, chosen, against, dealt, n=count, f=f, seed=seed, settings=settings, root=data, device=device
+    )
+    console = Console(stderr=as_json)
+    console.print(
+        f"[bold]{what.title}[/], {count} clients of which {f} attack by {against.describe(count, f)}; "
+        f"rule [bold]{chosen}[/], split {dealt}, d={federation.flat.d:,}, on {federation.device}",
+        highlight=False,
+    )
+    with follow(console, settings.rounds) as report:
+        result = Loop(federation, (dataset.test_x, dataset.test_y), progress=report).run()
+    if as_json:
+        typer.echo(json.dumps(summarise(result, federation.flat.d)))
+    else:
+        tell(console, result, count, f)
+
+
+@contextmanager
+def follow(console: Console, rounds: int) -> Iterator[Report]:
+    """A progress bar with rounds a second, the time left and the current accuracy."""
+    columns = (
+        TextColumn("round"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[accuracy]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        row = bar.add_task("", total=rounds, speed="", accuracy="")
+        begin = last = time.perf_counter()
+
+        def report(done: int, total: int, accuracy: float | None) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            if now - last < 0.1 and done < total:
+                return
+            last = now
+            shown = "" if accuracy is None else f"accuracy {accuracy:.2f}%"
+            bar.update(row, completed=done, speed=f"{done / (now - begin):.1f}/s", accuracy=shown)
+
+        yield report
+
+
+def tell(console: Console, result: Result, n: int, f: int) -> None:
+    """The result in a few lines."""
+    weights = torch.tensor(result.trace.weights).nanmean(dim=0)
+    honest, byzantine = float(weights[: n - f].sum()), float(weights[n - f :].sum())
+    accuracy = "unknown" if result.accuracy is None else f"{result.accuracy:.2f}%"
+    console.print(f"accuracy [bold]{accuracy}[/] after {result.rounds} rounds, {result.seconds:.1f} s", highlight=False)
+    console.print(
+        f"weight given: honest {100 * honest:.1f}%, Byzantine {100 * byzantine:.1f}%, "
+        f"the median {100 * max(0.0, 1 - honest - byzantine):.1f}% (mean over the recorded rounds)",
+        highlight=False,
+    )
+    for note in result.notes:
+        console.print(note, highlight=False)
+
+
+def summarise(result: Result, d: int) -> dict[str, Any]:
+    """The result as JSON takes it."""
+    return {
+        "accuracy": result.accuracy,
+        "curve": result.curve,
+        "diverged": result.diverged,
+        "rounds": result.rounds,
+        "seconds": round(result.seconds, 3),
+        "device": result.device,
+        "d": d,
+        "notes": result.notes,
+        "trace": result.trace.pack(),
+    }

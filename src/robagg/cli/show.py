@@ -1,0 +1,85 @@
+"""`robagg show`: tables from a store of runs, or from the file that the Flower strategy writes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robagg.lab.flat import flatten
+from robagg.lab.store import Store
+from robagg.report.formats import render, render_rows
+from robagg.report.rounds import describe_rounds, read_rounds, summarise_nodes
+from robagg.report.tables import list_troubles, tabulate
+
+
+class Format(StrEnum):
+    """What tables can be printed as."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    latex = "latex"
+    csv = "csv"
+
+
+def show(
+    store: Annotated[Path, typer.Argument(help="a store, or a file that the Flower strategy wrote")],
+    form: Annotated[Format, typer.Option("--format", help="how tables are printed")] = Format.terminal,
+    rows: Annotated[str, typer.Option(help="what has a row: method, mixers, f, rho, ...")] = "method",
+    columns: Annotated[str, typer.Option(help="what has a column: attack, f, rho, a setting, ...")] = "attack",
+    worst: Annotated[bool | None, typer.Option(help="a column with the worst case; default: over attacks")] = None,
+    digits: Annotated[int, typer.Option(help="digits behind the point", min=0, max=6)] = 2,
+    tracebacks: Annotated[bool, typer.Option("--tracebacks", help="print those of runs that failed")] = False,
+) -> None:
+    """Show what a sweep gave: mean and deviation over seeds, the worst case, and what failed or diverged.
+
+    Examples:
+
+        robagg show runs/digits.jsonl
+
+        robagg show runs/table3.jsonl --format latex
+
+        robagg show runs/fig3.jsonl --columns f
+    """
+    if not store.exists():
+        raise FileNotFoundError(f"there is no store at {store}")
+    contents = Store(store).read()
+    if not contents.records:
+        rounds, strange = read_rounds(store)
+        if rounds:
+            _note(f"{strange} lines that are no round were skipped" if strange else "")
+            typer.echo(_show_nodes(describe_rounds(rounds), summarise_nodes(rounds), form.value))
+            return
+    for note in contents.notes:
+        _note(note)
+    records = [flatten(record) for record in contents.records.values()]
+    if not records:
+        _note(f"{store} has no runs of this version")
+        return
+    typer.echo(render(tabulate(records, rows=rows, columns=columns), form.value, worst=worst, digits=digits))
+    for trouble in list_troubles(records):
+        _note(trouble)
+    if tracebacks:
+        for record in records:
+            if record["status"] != "ok":
+                _note(record.get("traceback", ""))
+
+
+def _note(text: str) -> None:
+    """Beside the tables, so that those can go into a file."""
+    if text:
+        typer.echo(text, err=True)
+
+
+def _show_nodes(title: str, nodes: list[dict[str, object]], form: str) -> str:
+    head = list(nodes[0]) if nodes else ["node"]
+    lines = [[str(value) for value in node.values()] for node in nodes]
+    if form != "csv":
+        return render_rows(title, head, lines, form)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *lines])
+    return text.getvalue().rstrip()

@@ -1,0 +1,212 @@
+"""The passes over the stack on a CUDA device, in Triton: the same functions as in reference.py.
+
+No call waits for the device. A kernel is compiled the first time its number of rows and dtype are met (seconds, then
+kept on disk by Triton), which a CUDA graph cannot record: run a rule once before capturing it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from robagg.kernels import cuda_source, reference
+from robagg.kernels.reference import Rows
+
+MOST = 64
+"""Rows and anchors that fit into registers; beyond that the reference runs."""
+MIXED = 256
+"""Rows that may be mixed into no more than MOST."""
+LOOSE = 128
+"""Vectors at addresses of their own that one kernel combines."""
+_HALF = (torch.float32, torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a pass is cut up: columns a tile, warps a program, programs a multiprocessor, registers a thread."""
+
+    block: int
+    warps: int
+    programs: int
+    registers: int | None = None
+
+
+plans = {
+    "sketch": Plan(128, 4, 4, 128),
+    "sketch wide": Plan(128, 4, 2),
+    "mix": Plan(256, 4, 2),
+    "mix wide": Plan(128, 4, 2),
+    "trim": Plan(128, 4, 12),
+    "trim wide": Plan(128, 4, 4),
+    "combine": Plan(512, 4, 0),
+}
+"""Measured choices; "wide" is for more than 32 rows (24 where rows are mixed)."""
+
+
+@cache
+def available() -> bool:
+    """Whether these kernels run here: Triton and an NVIDIA device, or Triton's interpreter."""
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return os.environ.get("TRITON_INTERPRET") == "1" or (torch.cuda.is_available() and torch.version.cuda is not None)
+
+
+def sketch(
+    rows: Rows, *, mix: Tensor | None = None, anchors: Sequence[Tensor | None] = (), compute: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Median, spread and Gram matrix in one pass; see `reference.sketch`."""
+    n, m = len(rows), len(rows if mix is None else mix)
+    size = m + len(anchors)
+    if not _fits(rows[0], n, size, mix, compute):
+        return reference.sketch(rows, mix=mix, anchors=anchors, compute=compute)
+    d, device = rows[0].shape[0], rows[0].device
+    where, loose = _locate(rows, unrolled=mix is None or m * n <= cuda_source.UNROLLED)
+    points = [_dense(point) for point in anchors if point is not None]
+    kinds = "".join("o" if point is None else "v" for point in anchors)
+    plan = _plan("sketch", m, mix)
+    tiles, programs = _cut(d, plan, device)
+    median = torch.empty(d, dtype=compute, device=device)
+    share = torch.empty(programs, size * size + 1, dtype=torch.float64, device=device)
+    kernel = cuda_source.build(cuda_source.sketch, m, n, loose, mix is not None, kinds)
+    _launch(kernel, programs, plan, device, *where, *_coefficients(mix), *points, median, share, d, tiles)
+    total = share.sum(dim=0)
+    return median, total[-1], total[:-1].view(size, size)
+
+
+def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Per coordinate the mean of the sorted values lo..hi-1; see `reference.trim`."""
+    n, m = len(rows), len(rows if mix is None else mix)
+    if not _fits(rows[0], n, m, mix, compute):
+        return reference.trim(rows, lo, hi, mix=mix, compute=compute)
+    d, device = rows[0].shape[0], rows[0].device
+    where, loose = _locate(rows, unrolled=mix is None or m * n <= cuda_source.UNROLLED)
+    plan = _plan("trim", m, mix)
+    tiles, programs = _cut(d, plan, device)
+    value = torch.empty(d, dtype=compute, device=device)
+    alarm = torch.zeros((), dtype=torch.uint8, device=device)
+    kernel = cuda_source.build(cuda_source.trim, m, n, loose, mix is not None, lo, hi)
+    _launch(kernel, programs, plan, device, *where, *_coefficients(mix), value, alarm, d, tiles)
+    return value, alarm.view(torch.bool)
+
+
+def combine(vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The weighted sum of vectors; see `reference.combine`. A vector with coefficient 0 is not read."""
+    d, device = vectors[0].shape[0], vectors[0].device
+    vectors = [_dense(vector) for vector in vectors]
+    stride, n = _spacing(vectors)
+    if len(vectors) - n > 4:  # no stack with a few points beside it: all loose, so that few kernels are compiled
+        stride, n = 0, 0
+    loose = vectors[n:]
+    if compute != torch.float32 or len(loose) > LOOSE or not 0 < d < 2**31 - 4096:
+        return reference.combine(vectors, coefficients, compute=compute)
+    plan = plans["combine"]
+    value = torch.empty(d, dtype=compute, device=device)
+    alarm = torch.zeros((), dtype=torch.uint8, device=device)
+    kernel = cuda_source.build(cuda_source.combine, len(loose), 8 if n else 0)
+    programs = -(-d // plan.block)
+    _launch(kernel, programs, plan, device, vectors[0], stride, n, *loose, coefficients.contiguous(), value, alarm, d)
+    return value, alarm.view(torch.bool)
+
+
+def walk(
+    kind: str,
+    gram: Tensor,
+    spread: Tensor,
+    n: int,
+    f: int,
+    iterations: int,
+    parameter: float | None,
+    rounding: float,
+    anchor: int | None,
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
+    """The whole loop of a rule in one kernel; see `cuda_walk.walk`."""
+    from robagg.kernels import cuda_walk
+
+    with _on(gram.device):
+        return cuda_walk.walk(kind, gram, spread, n, f, iterations, parameter, rounding, anchor)
+
+
+def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor]:
+    """For each row its `count` nearest; see `Sketch.neighbours`."""
+    from robagg.kernels import cuda_walk
+
+    with _on(gram.device):
+        return cuda_walk.neighbours(gram, n, count)
+
+
+def _fits(row: Tensor, n: int, size: int, mix: Tensor | None, compute: torch.dtype) -> bool:
+    few = size <= MOST and n <= (MOST if mix is None else MIXED)
+    return few and compute == torch.float32 and row.dtype in _HALF and 0 < row.shape[0] < 2**31 - 4096
+
+
+def _plan(pass_: str, m: int, mix: Tensor | None) -> Plan:
+    wide = m > (32 if mix is None else 24)
+    return plans[("mix" if mix is not None else pass_) + (" wide" if wide else "")]
+
+
+def _cut(d: int, plan: Plan, device: torch.device) -> tuple[int, int]:
+    """How many tiles there are, and programs to go round over them: fixed numbers, so that sums come out the same."""
+    tiles = -(-d // plan.block)
+    return tiles, min(tiles, plan.programs * _multiprocessors(device))
+
+
+@cache
+def _multiprocessors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
+
+
+def _coefficients(mix: Tensor | None) -> list[Tensor]:
+    return [] if mix is None else [mix.to(torch.float32).contiguous()]
+
+
+def _dense(vector: Tensor) -> Tensor:
+    return vector if vector.stride(0) == 1 else vector.contiguous()
+
+
+def _locate(rows: Rows, *, unrolled: bool) -> tuple[list[Any], bool]:
+    """The kernel's arguments for the rows: a base and a stride, or one pointer a row (then True)."""
+    if isinstance(rows, Tensor):
+        rows = rows if rows.stride(1) == 1 else rows.contiguous()
+        return [rows, rows.stride(0)], False
+    vectors = [_dense(row) for row in rows]
+    stride, count = _spacing(vectors)
+    if count == len(vectors):
+        return [vectors[0], stride], False
+    if len(vectors) > 32 or not unrolled:  # such a kernel takes longer to compile than its copies take in a lifetime
+        return [torch.stack(vectors), len(vectors[0])], False
+    return list(vectors), True
+
+
+def _spacing(vectors: Sequence[Tensor]) -> tuple[int, int]:
+    """The stride in elements from one vector to the next, and how many from the first on keep to it."""
+    first, size = vectors[0], vectors[0].element_size()
+    at = [vector.data_ptr() for vector in vectors]
+    if len(at) == 1 or vectors[1].dtype != first.dtype or (at[1] - at[0]) % size:
+        return 0, 1
+    step = at[1] - at[0]
+    count = 2
+    while count < len(at) and at[count] - at[count - 1] == step and vectors[count].dtype == first.dtype:
+        count += 1
+    return step // size, count
+
+
+def _on(device: torch.device) -> AbstractContextManager[Any]:
+    """Triton launches on the current device."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+def _launch(kernel: Any, programs: int, plan: Plan, device: torch.device, *arguments: Any) -> None:
+    options: dict[str, Any] = {"num_warps": plan.warps, "num_stages": 1}
+    if plan.registers is not None:
+        options["maxnreg"] = plan.registers
+    with _on(device):
+        kernel[(programs,)](*arguments, BLOCK=plan.block, **options)

@@ -1,0 +1,160 @@
+"""The n x n work of the rules on a CUDA device, each in one kernel: a hundred small torch calls cost more than the passes.
+
+The same arithmetic, in float64, as `loop.Loop.weights` with the rules' `pull`, and as `Sketch.neighbours`.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    import triton.language as tl
+else:
+    tl = None  # set when a kernel is built, so that this module can be imported where Triton is not installed
+
+KINDS = ("tq", "huber", "cc", "rfa", "mca")
+
+
+def walk(
+    kind: str,
+    gram: Tensor,
+    spread: Tensor,
+    n: int,
+    f: int,
+    iterations: int,
+    parameter: float | None,
+    rounding: float,
+    anchor: int | None,
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
+    """Coefficients (n+a,), tau () and rows outside it (n,) (None for RFA and MCA), and the last distances (n,).
+
+    Args:
+        kind: one of KINDS.
+        gram: (n+a, n+a) float64; spread: () float64.
+        parameter: CC's tau, RFA's smoothing, MCA's sigma (None: the median distance); nothing to the others.
+        rounding: `Sketch.rounding`.
+        anchor: the anchor the loop starts from; None: the centre.
+    """
+    size, device = len(gram), gram.device
+    out = torch.empty(size + n + 1, dtype=torch.float64, device=device)
+    outside = torch.empty(n, dtype=torch.uint8, device=device)
+    padded = max(16, 1 << (size - 1).bit_length())
+    # A float argument would be rounded to float32: its 64 bits go as an integer, and have more than 32 digits.
+    bits = struct.unpack("<q", struct.pack("<d", 1.0 if parameter is None else parameter))[0]
+    _build(_walk)[(1,)](
+        gram.contiguous(), spread, out, outside, size, n, f, iterations, -1 if anchor is None else anchor, bits, rounding,
+        KIND=KINDS.index(kind), ADAPT=parameter is None, P=padded, num_warps=1 if padded <= 32 else 4,
+    )  # fmt: skip
+    coefficients, reach, tau = out[:size], out[size : size + n], out[size + n]
+    if kind in ("rfa", "mca"):
+        return coefficients, None, None, reach
+    return coefficients, tau, outside.view(torch.bool), reach
+
+
+def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor]:
+    """For each row its `count` nearest, itself first: squared distances and indices (n, count). Ties: the lower index."""
+    values = torch.empty(n, count, dtype=torch.float64, device=gram.device)
+    indices = torch.empty(n, count, dtype=torch.int64, device=gram.device)
+    padded = max(16, 1 << (n - 1).bit_length())
+    _build(_nearest)[(n,)](
+        gram.contiguous(), values, indices, len(gram), n, count, P=padded, num_warps=1 if padded <= 32 else 4
+    )
+    return values, indices
+
+
+@cache
+def _build(kernel: Any) -> Any:
+    import triton
+    import triton.language
+
+    globals()["tl"] = triton.language
+    code = kernel.__code__
+    # One kernel whatever the numbers are.
+    plain = [name for name in code.co_varnames[: code.co_argcount] if name not in kernel.__annotations__]
+    return triton.jit(kernel, do_not_specialize=plain)
+
+
+def _walk(  # type: ignore[no-untyped-def]
+    gram, spread, out, outside, size, n, f, iterations, anchor, bits, rounding,
+    KIND: tl.constexpr, ADAPT: tl.constexpr, P: tl.constexpr,
+):  # fmt: skip
+    at = tl.arange(0, P)
+    row = at < n
+    inside = (at[:, None] < size) & (at[None, :] < size)
+    g = tl.load(gram + at[:, None] * size + at[None, :], mask=inside, other=0.0)
+    square = tl.load(gram + at * (size + 1), mask=at < size, other=0.0)
+    v = tl.load(spread)
+    length = tl.sqrt(tl.maximum(square, 0.0))
+    count = tl.full((), n, tl.float64)
+    share = 1.0 / count
+    ratio = (n - f).to(tl.float64) / tl.maximum(f, 1).to(tl.float64)
+    eps = tl.full((), rounding, tl.float64)
+    parameter = tl.cast(tl.full((), bits, tl.int64), tl.float64, bitcast=True)
+    c = tl.where((anchor >= 0) & (at == n + anchor), 1.0, 0.0).to(tl.float64)
+    squared = tl.zeros((P,), tl.float64)
+    far = tl.zeros((P,), tl.int32)
+    tau2 = tl.zeros((), tl.float64)
+    for _ in range(iterations):
+        product = tl.sum(g * c[:, None], axis=0)  # G is symmetric, and down the columns no threads need to talk
+        norm = tl.sum(c * product, axis=0)
+        squared = tl.maximum(square - 2.0 * product + norm, 0.0)
+        reach = length + tl.sum(tl.abs(c) * length, axis=0)
+        slack = eps * reach * reach
+        if KIND == 2:
+            tau2 = parameter * parameter
+        if KIND < 2:
+            tau2 = tl.where(f > 0, ratio * (tl.maximum(norm, 0.0) + v), float("inf"))
+        if KIND == 0:
+            far = (squared > tau2 + slack).to(tl.int32)
+            pull = (1 - far).to(tl.float64) * share
+        elif KIND < 3:
+            far = (squared > tau2 + slack).to(tl.int32)
+            # Dividing only where a row is outside keeps 0/0 and inf/inf out.
+            safe = tl.where(far > 0, squared, 1.0)
+            pull = tl.where(far > 0, tl.sqrt(tl.where(far > 0, tau2, 1.0) / safe), 1.0) / count
+        elif KIND == 3:
+            w = tl.where(row, 1.0 / tl.maximum(tl.sqrt(squared), parameter), 0.0)
+            pull = w / tl.sum(w, axis=0)
+        else:
+            width = parameter * parameter
+            if ADAPT:
+                distance = tl.sqrt(squared)
+                theirs = squared[:, None]
+                before = (theirs < squared[None, :]) | ((theirs == squared[None, :]) & (at[:, None] < at[None, :]))
+                rank = tl.sum((before & (at[:, None] < n)).to(tl.int32), axis=0)
+                low = tl.sum(tl.where(row & (rank == (n - 1) // 2), distance, 0.0), axis=0)
+                high = tl.sum(tl.where(row & (rank == n // 2), distance, 0.0), axis=0)
+                middle = (low + high) / 2.0
+                width = middle * middle
+            least = tl.min(tl.where(row, squared, float("inf")), axis=0)
+            exponent = (least - squared) / (2.0 * width)
+            k = tl.where(row, tl.exp(tl.where(exponent == exponent, exponent, 0.0)), 0.0)
+            # Width 0: the middle row is where v is already, so v stays.
+            pull = tl.where(width > 0.0, k / tl.sum(k, axis=0), 0.0)
+        pull = tl.where(row, pull, 0.0)
+        c = c * (1.0 - tl.sum(pull, axis=0)) + pull
+    tl.store(out + at, c, mask=at < size)
+    tl.store(out + size + at, tl.sqrt(squared), mask=row)
+    tl.store(out + size + n, tl.sqrt(tau2))
+    tl.store(outside + at, far.to(tl.uint8), mask=row)
+
+
+def _nearest(gram, values, indices, size, n, count, P: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.program_id(0)
+    at = tl.arange(0, P)
+    own = tl.load(gram + i * (size + 1))
+    square = tl.load(gram + at * (size + 1), mask=at < n, other=0.0)
+    distance = tl.maximum(own + square - 2.0 * tl.load(gram + i * size + at, mask=at < n, other=0.0), 0.0)
+    distance = tl.where(at == i, -1.0, distance)
+    a = distance[:, None]
+    b = distance[None, :]
+    before = (b < a) | ((b == a) & (at[None, :] < at[:, None]))
+    rank = tl.sum((before & (at[None, :] < n)).to(tl.int32), axis=1)
+    near = (at < n) & (rank < count)
+    tl.store(values + i * count + rank, tl.maximum(distance, 0.0), mask=near)
+    tl.store(indices + i * count + rank, at.to(tl.int64), mask=near)

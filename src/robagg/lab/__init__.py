@@ -1,0 +1,34 @@
+"""Many runs from one small file, stopped and taken up again without losing one.
+
+A `Run` is one spec with a key; `grid` makes many; `sweep` does those that a `Store` has no result of, here, in a pool
+of processes or on Ray; `load` gives the records for pandas.
+"""
+
+from robagg.lab.axes import grid
+from robagg.lab.driver import Summary, sweep
+from robagg.lab.estimate import Estimate, estimate
+from robagg.lab.flat import load
+from robagg.lab.jobs import Options, Watcher
+from robagg.lab.lock import StoreBusyError
+from robagg.lab.record import execute
+from robagg.lab.run import RESULTS_VERSION, Run
+from robagg.lab.store import Store
+from robagg.lab.sweep_file import Sweep, read_sweep
+
+__all__ = [
+    "RESULTS_VERSION",
+    "Estimate",
+    "Options",
+    "Run",
+    "Store",
+    "StoreBusyError",
+    "Summary",
+    "Sweep",
+    "Watcher",
+    "estimate",
+    "execute",
+    "grid",
+    "load",
+    "read_sweep",
+    "sweep",
+]

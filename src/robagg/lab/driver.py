@@ -1,0 +1,144 @@
+"""A sweep: what is not yet in the store is done, and every record is written as soon as it is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from robagg.lab import checkpoint
+from robagg.lab.jobs import Executor, Options, Watcher, run_here
+from robagg.lab.pool import run_pool
+from robagg.lab.run import Run
+from robagg.lab.store import Record, Store
+
+
+@dataclass
+class Summary:
+    """What a sweep came to."""
+
+    total: int
+    before: int
+    """Runs that were in the store already."""
+    ran: int = 0
+    failed: list[Record] = field(default_factory=list)
+    diverged: list[Record] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    stopped: bool = False
+    """By Ctrl-C; the same sweep again goes on from there."""
+
+    def __str__(self) -> str:
+        left = self.total - self.before - self.ran
+        told = [f"{self.ran} done in {tell_time(self.seconds)}", f"{self.before} were there already"]
+        told += [f"{left} left"] if left else []
+        told += [f"{len(self.failed)} failed"] if self.failed else []
+        told += [f"{len(self.diverged)} diverged"] if self.diverged else []
+        return f"{self.total} runs: {', '.join(told)}"
+
+
+def sweep(
+    runs: Sequence[Run],
+    store: str | Path,
+    *,
+    executor: str | Executor = "auto",
+    options: Options | None = None,
+    watcher: Watcher | None = None,
+    retry: bool = True,
+) -> Summary:
+    """Do those of the runs that the store has no result of, and add theirs to it.
+
+    Args:
+        runs: what is wanted, as `grid` makes it.
+        store: the file the records go to.
+        executor: "here" (this process), "pool", "ray"; "auto" is a pool for more than one worker, or a function.
+        options: device, workers, threads, plugins and so on.
+        watcher: is told what happens.
+        retry: whether runs that failed before are done again.
+
+    Example:
+        >>> import tempfile
+        >>> from robagg.lab import grid, load
+        >>> runs = grid(rules=["tq", "cm"], attacks="ipm", f=4, settings={"rounds": 3})
+        >>> store = Path(tempfile.mkdtemp()) / "runs.jsonl"
+        >>> options = Options(device="cpu")
+        >>> sweep(runs, store, options=options).ran, sweep(runs, store, options=options).ran
+        (2, 0)
+        >>> sorted(record["method"] for record in load(store))
+        ['cm', 'tq']
+    """
+    options, watcher, path = options or Options(), watcher or Watcher(), Path(store)
+    if options.checkpoints is None:
+        options = replace(options, checkpoints=str(path.with_name(path.name + ".checkpoints").absolute()))
+    unique = list({run.key: run for run in runs}.values())
+    begin = time.perf_counter()
+    with Store(path) as opened:
+        settled = {key for key, record in opened.records.items() if record["status"] == "ok" or not retry}
+        todo = [run for run in unique if run.key not in settled]
+        summary = Summary(len(unique), len(unique) - len(todo), notes=opened.notes)
+        if len(unique) < len(runs):
+            summary.notes.append(f"{len(runs) - len(unique)} runs are the same as others and are done once")
+        watcher.begin(unique, todo, summary.notes)
+        try:
+            if todo:
+                _choose(executor, options)(todo, options, _Writer(opened, watcher, summary, options))
+        except KeyboardInterrupt:
+            summary.stopped = True
+        summary.seconds = time.perf_counter() - begin
+    return summary
+
+
+def tell_time(seconds: float) -> str:
+    """A duration in the unit people would use.
+
+    >>> tell_time(0.42), tell_time(75), tell_time(5400), tell_time(200000)
+    ('0.4 s', '75 s', '1.5 h', '2.3 days')
+    """
+    for unit, size, until in (("s", 1, 100), ("min", 60, 6000), ("h", 3600, 172800)):
+        if seconds < until and not (unit == "min" and seconds >= 5400):
+            return f"{seconds / size:.{0 if seconds / size >= 10 else 1}f} {unit}"
+    return f"{seconds / 86400:.1f} days"
+
+
+class _Writer(Watcher):
+    """Puts each record into the store before anybody else hears of it."""
+
+    def __init__(self, store: Store, watcher: Watcher, summary: Summary, options: Options) -> None:
+        self.store, self.watcher, self.summary, self.options = store, watcher, summary, options
+
+    def start(self, run: Run) -> None:
+        self.watcher.start(run)
+
+    def progress(self, run: Run, done: int, rounds: int, accuracy: float | None) -> None:
+        self.watcher.progress(run, done, rounds, accuracy)
+
+    def say(self, text: str) -> None:
+        self.summary.notes.append(text)
+        self.watcher.say(text)
+
+    def finish(self, run: Run, record: Record) -> None:
+        self.store.append(record)
+        if self.options.checkpoints is not None:
+            checkpoint.clean(Path(self.options.checkpoints), run.key)
+        self.summary.ran += 1
+        if record["status"] != "ok":
+            self.summary.failed.append(record)
+        elif record["diverged"] is not None:
+            self.summary.diverged.append(record)
+        self.watcher.finish(run, record)
+
+
+def _choose(executor: str | Executor, options: Options) -> Executor:
+    if not isinstance(executor, str):
+        return executor
+    if executor == "auto":
+        executor = "here" if options.workers == 1 else "pool"
+    if executor == "ray":
+        from robagg.lab.on_ray import run_ray  # its extra may not be installed
+
+        return run_ray
+    known: dict[str, Executor] = {"here": run_here, "pool": run_pool}
+    if executor not in known:
+        raise ValueError(f"an executor is one of auto, here, pool, ray, or a function; got {executor!r}")
+    return known[executor]

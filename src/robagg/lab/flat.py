@@ -1,0 +1,42 @@
+"""Records as rows of a table, for pandas and for reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from robagg.lab.run import shorten
+from robagg.lab.store import Record, Store
+from robagg.registry import split_call
+
+
+def load(path: str | Path) -> list[Record]:
+    """The records of a store, flat: `pandas.DataFrame(load(path))` has a row a run and a column a field.
+
+    Spec, settings and environment are columns of their own; `method` is the rule without the f that is the run's,
+    `mixers` and `core` are its two sides, `rho` is the split's where it has one. `curve` is a
+    list of (round, accuracy).
+
+    Example:
+        >>> import tempfile
+        >>> from robagg.lab import execute, grid
+        >>> path = Path(tempfile.mkdtemp()) / "runs.jsonl"
+        >>> with Store(path) as store:
+        ...     for run in grid(rules="nnm >> tq", attacks="ipm", f=4, rho=[0.5, 1.0], settings={"rounds": 2}):
+        ...         store.append(execute(run, device="cpu"))
+        >>> [(row["mixers"], row["core"], row["rho"], row["rounds"]) for row in load(path)]
+        [('nnm', 'tq', 0.5, 2), ('nnm', 'tq', 1.0, 2)]
+    """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"there is no store at {path}")
+    return [flatten(record) for record in Store(path).read().records.values()]
+
+
+def flatten(record: Record) -> Record:
+    """One record without nesting."""
+    spec, environment = record["spec"], record.get("environment", {})
+    method = shorten(spec["rule"], spec["f"])
+    front, _, core = method.rpartition(" >> ")
+    flat: Record = {name: value for name, value in spec.items() if name != "settings"} | spec["settings"]
+    flat |= {"method": method, "mixers": front, "core": core, "rho": split_call(spec["split"], "split")[1].get("rho")}
+    flat |= {name: value for name, value in record.items() if name not in ("robagg", "spec", "environment")}
+    return {**flat, "version": record["robagg"], **environment}

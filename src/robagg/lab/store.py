@@ -1,0 +1,202 @@
+"""An append-only file of records, one JSON line a run, that survives being killed at any byte."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from robagg.lab.lock import lock
+from robagg.lab.run import RESULTS_VERSION
+
+Record = dict[str, Any]
+MARK = b'{"robagg":'
+"""How every record begins: by it a record is found behind bytes that are none."""
+
+
+@dataclass
+class Contents:
+    """What a store holds."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    """By key; a run that failed and was done again is there once, with its last record."""
+    notes: list[str] = field(default_factory=list)
+    """What was skipped, in sentences."""
+
+
+class Store:
+    """A store of records. Reading needs no lock; to write, enter it.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "runs.jsonl"
+        >>> with Store(path) as store:
+        ...     store.append({"robagg": RESULTS_VERSION, "key": "a", "status": "ok"})
+        >>> _ = path.write_bytes(path.read_bytes() + b'{"robagg":1,"key":"b","sta')
+        >>> Store(path).read().notes
+        ['the last line is torn after 26 bytes and is left out']
+        >>> with Store(path) as store:
+        ...     store.notes
+        ['the last line was torn after 26 bytes and is cut off']
+        >>> list(Store(path).read().records)
+        ['a']
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.notes: list[str] = []
+        """What was repaired when the store was entered, and what was skipped."""
+        self.records: dict[str, Record] = {}
+        self._file: BinaryIO | None = None
+        self._unlock: Callable[[], None] | None = None
+
+    def read(self) -> Contents:
+        """Every record of this version; a store that does not exist is empty."""
+        contents, strange, versions = Contents(), _Ranges(), dict[object, int]()
+        for number, line, ended in self._lines():
+            record, rest = _parse(line)
+            if record is None and not ended and _is_ours(line):
+                contents.notes.append(f"the last line is torn after {len(line)} bytes and is left out")
+                continue
+            if rest:
+                strange.add(number)
+            if record is None:
+                continue
+            if record["robagg"] != RESULTS_VERSION:
+                versions[record["robagg"]] = versions.get(record["robagg"], 0) + 1
+                continue
+            known = contents.records.get(record["key"])
+            if known is None or known.get("status") != "ok":
+                contents.records[record["key"]] = record
+        for version, count in versions.items():
+            contents.notes.append(
+                f"{count} line{'s are' * (count > 1) or ' is'} of results version {version} and left out; "
+                f"this is version {RESULTS_VERSION}"
+            )
+        if strange:
+            contents.notes.append(f"bytes that are no record were skipped in {strange}")
+        return contents
+
+    def __enter__(self) -> Store:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = not self.path.exists()
+        self._file = self.path.open("ab+", buffering=0)
+        try:
+            self._unlock = lock(self._file, self.path)
+            if fresh:
+                _sync_folder(self.path.parent)
+            self.notes = self._repair(self._file)
+            contents = self.read()
+        except BaseException:
+            self._close()
+            raise
+        self.records = contents.records
+        self.notes += contents.notes
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def append(self, record: Record) -> None:
+        """Write a record, and wait until it is on the disk. A result that is there already is refused."""
+        if self._file is None:
+            raise RuntimeError("a store is written to inside `with store:`, which keeps others from writing")
+        key = record["key"]
+        if self.records.get(key, {}).get("status") == "ok":
+            raise ValueError(f"the store has a result for the run {key} already")
+        line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        if not line.startswith(MARK):
+            raise ValueError(f"a record begins with its version, {MARK.decode()}...; got {line[:40].decode()}...")
+        size = self._file.seek(0, os.SEEK_END)
+        try:
+            written = 0
+            while written < len(line):
+                written += self._file.write(line[written:])
+            os.fsync(self._file.fileno())
+        except BaseException:
+            self._file.truncate(size)  # half a line, as on a full disk, would be in the next one's way
+            raise
+        self.records[key] = record
+
+    def _close(self) -> None:
+        if self._unlock is not None:
+            self._unlock()
+        if self._file is not None:
+            self._file.close()
+        self._file = self._unlock = None
+
+    def _lines(self) -> Iterator[tuple[int, bytes, bool]]:
+        """(number, bytes, whether a newline ended it) of each line that is not empty."""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                for number, line in enumerate(file, start=1):
+                    if line.strip():
+                        yield number, line.rstrip(b"\r\n"), line.endswith(b"\n")
+
+    def _repair(self, file: BinaryIO) -> list[str]:
+        """Make the file end in a newline, so that the next record has a line of its own."""
+        last = None
+        for _, line, ended in self._lines():
+            last = None if ended else line
+        if last is None:
+            return []
+        if _parse(last)[0] is None and _is_ours(last):
+            file.truncate(file.seek(0, os.SEEK_END) - len(last))
+            notes = [f"the last line was torn after {len(last)} bytes and is cut off"]
+        else:
+            # A whole record that lacks its newline, or bytes that are not ours to delete.
+            file.write(b"\n")
+            notes = ["the last line had no end and got one"]
+        os.fsync(file.fileno())
+        return notes
+
+
+class _Ranges:
+    """Line numbers, told as ranges."""
+
+    def __init__(self) -> None:
+        self.ranges: list[list[int]] = []
+
+    def add(self, number: int) -> None:
+        if self.ranges and self.ranges[-1][1] == number - 1:
+            self.ranges[-1][1] = number
+        else:
+            self.ranges.append([number, number])
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+    def __str__(self) -> str:
+        told = [f"{lo}" if lo == hi else f"{lo} to {hi}" for lo, hi in self.ranges[:8]]
+        more = ", ..." if len(self.ranges) > 8 else ""
+        return f"line{'s' * (self.ranges != [[self.ranges[0][0]] * 2])} {', '.join(told)}{more}"
+
+
+def _parse(line: bytes) -> tuple[Record | None, bool]:
+    """The record at the end of a line, or None, and whether there was anything else."""
+    at = line.rfind(MARK)
+    while at >= 0:
+        try:
+            record: Record = json.loads(line[at:])
+            if isinstance(record.get("key"), str):
+                return record, at > 0
+        except ValueError:
+            pass
+        at = line.rfind(MARK, 0, at)  # the mark may stand inside a record's own text
+    return None, True
+
+
+def _is_ours(line: bytes) -> bool:
+    return MARK in line or MARK.startswith(line[: len(MARK)])
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

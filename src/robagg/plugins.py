@@ -1,0 +1,186 @@
+"""Rules, pre-aggregators, attacks, tasks and splits from a user's own file, or from an installed package.
+
+A plugin is a Python file, or a module named by an entry point of the group `robagg.plugins`. Every class it defines
+that is a rule, a pre-aggregator, an attack, a task or a split is known by its name from then on, as if it stood in the
+package. The hash of its source goes into the key of each run that uses one of its names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import inspect
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from robagg.attacks import attacks
+from robagg.data import splits
+from robagg.registry import Registry, fold
+from robagg.rule import stages
+from robagg.task import tasks
+
+GROUP = "robagg.plugins"
+REGISTRIES: tuple[Registry[Any], ...] = (stages, attacks, tasks, splits)
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin that was loaded."""
+
+    source: str
+    """The file, or the entry point's name and value."""
+    module: str
+    digest: str
+    """SHA-256 of what was executed."""
+    names: tuple[str, ...]
+    """What it defines."""
+
+
+_loaded: dict[str, Plugin] = {}
+"""By module name."""
+_digests: WeakKeyDictionary[type[Any], str] = WeakKeyDictionary()
+"""The hash that a class was made from: a file that is executed again makes new classes, and the old keep theirs."""
+
+
+def load_plugin(path: str | Path) -> Plugin:
+    """Execute a Python file and make the classes in it known; a file that changed since is executed again.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: nothing in it is a rule, a pre-aggregator, an attack, a task or a split, or a name is taken.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "mine.py"
+        >>> _ = file.write_text('''
+        ... from dataclasses import dataclass
+        ... from robagg.rules.cm import CM
+        ...
+        ... @dataclass(frozen=True)
+        ... class MyMedian(CM):
+        ...     pass
+        ... ''')
+        >>> load_plugin(file).names
+        ('mymedian',)
+        >>> from robagg import parse
+        >>> parse("my-median", f=2)
+        MyMedian(f=2)
+        >>> forget(file)
+    """
+    file = Path(path).expanduser().resolve()
+    if not file.is_file():
+        raise FileNotFoundError(f"a plugin is a Python file, but there is none at {file}")
+    # The bytes that are hashed are the bytes that are executed: the file may be edited at any moment.
+    code = file.read_bytes()
+    digest = hashlib.sha256(code).hexdigest()
+    name = _name_module(file)
+    if name in _loaded and _loaded[name].digest == digest:
+        return _loaded[name]
+    forget(file)
+    module = ModuleType(name)
+    module.__file__ = str(file)
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        exec(compile(code, str(file), "exec"), module.__dict__)
+        return _admit(module, str(file), digest)
+    except BaseException:
+        del sys.modules[name]
+        raise
+
+
+def load_entry_points() -> list[Plugin]:
+    """Load what installed packages offer in the group `robagg.plugins`; one that fails is told and left out."""
+    plugins = []
+    for point in importlib.metadata.entry_points(group=GROUP):
+        try:
+            target = point.load()
+            module = target if isinstance(target, ModuleType) else sys.modules[target.__module__]
+            if module.__name__ not in _loaded:
+                _admit(module, f"{point.name} = {point.value}", _hash_module(module))
+            plugins.append(_loaded[module.__name__])
+        except Exception as error:
+            warnings.warn(f"the plugin {point.name} = {point.value} cannot be used: {error}", stacklevel=2)
+    return plugins
+
+
+def forget(path: str | Path) -> None:
+    """Take the names of a plugin file out again; nothing happens where it was not loaded."""
+    name = _name_module(Path(path).expanduser().resolve())
+    if name in _loaded:
+        for known in _loaded.pop(name).names:
+            for registry in REGISTRIES:
+                added = registry.classes().get(known)
+                if added is not None and added.__module__ == name:
+                    registry.remove(known)
+        sys.modules.pop(name, None)
+
+
+def list_plugins() -> list[Plugin]:
+    """The plugins loaded so far."""
+    return list(_loaded.values())
+
+
+def find_plugins(thing: object) -> dict[str, str]:
+    """The plugin classes that an object is made of, by name, each with the hash of its plugin.
+
+    >>> from robagg import TQ
+    >>> find_plugins(TQ(f=2))
+    {}
+    """
+    return {cls.__name__: _digests[cls] for cls in type(thing).__mro__ if cls in _digests}
+
+
+def _admit(module: ModuleType, source: str, digest: str) -> Plugin:
+    found: list[tuple[Registry[Any], type[Any]]] = []
+    defined = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if cls.__module__ == module.__name__]
+    for cls in defined:
+        if cls.__name__.startswith("_") or inspect.isabstract(cls):
+            continue
+        for registry in REGISTRIES:
+            if issubclass(cls, registry.base):
+                _check(cls, registry, source)
+                found.append((registry, cls))
+    if not found:
+        raise ValueError(
+            f"the plugin {source} defines nothing to use: wanted a subclass of Rule, Mixer, Attack, Task or Split"
+        )
+    for registry, cls in found:
+        registry.add(cls)
+    _digests.update(dict.fromkeys(defined, digest))
+    plugin = Plugin(source, module.__name__, digest, tuple(sorted(cls.name() for _, cls in found)))
+    _loaded[module.__name__] = plugin
+    return plugin
+
+
+def _check(cls: type[Any], registry: Registry[Any], source: str) -> None:
+    parameters = cls.__dict__.get("__dataclass_params__")
+    if parameters is None or not parameters.frozen:
+        raise ValueError(f"{cls.__name__} in the plugin {source} must be decorated with @dataclass(frozen=True)")
+    for known in registry.classes().values():
+        if fold(cls.name()) in {fold(name) for name in (known.name(), *known.aliases)}:
+            owner = _loaded[known.__module__].source if known.__module__ in _loaded else "robagg itself"
+            raise ValueError(
+                f"the plugin {source} defines a {registry.kind} {cls.name()!r}, but {owner} has one of that name; "
+                "choose another class name"
+            )
+
+
+def _name_module(file: Path) -> str:
+    return f"robagg_plugin_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
+
+
+def _hash_module(module: ModuleType) -> str:
+    """The hash of a module's file, or of all Python files of a package."""
+    if module.__file__ is None:
+        raise ValueError(f"{module.__name__} has no source file to take the hash of")
+    file = Path(module.__file__)
+    files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
+    digest = hashlib.sha256()
+    for part in files:
+        digest.update(part.relative_to(file.parent).as_posix().encode() + b"\0" + part.read_bytes() + b"\0")
+    return digest.hexdigest()

@@ -1,0 +1,135 @@
+"""Tables as text: for the terminal, Markdown, LaTeX and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from robagg.report.tables import Cell, Table
+
+FORMATS = ("terminal", "markdown", "latex", "csv")
+
+
+def render(tables: Sequence[Table], form: str = "terminal", *, worst: bool | None = None, digits: int = 2) -> str:
+    """Tables as text, each with what its marks mean below.
+
+    Args:
+        tables: what `tabulate` made.
+        form: terminal, markdown, latex (booktabs) or csv (a line a cell, for all tables at once).
+        worst: a column with the worst case; None: where columns are attacks.
+        digits: behind the point.
+
+    Example:
+        >>> from robagg.report.tables import tabulate
+        >>> records = [{"method": m, "attack": a, "seed": s, "f": 2, "accuracy": v, "diverged": None, "status": "ok"}
+        ...            for m, a, s, v in [("tq", "ipm", 0, 90.0), ("tq", "ipm", 1, 92.0), ("tq", "lf", 0, 80.0)]]
+        >>> print(render(tabulate(records)))
+        f=2
+        method  ipm           lf     worst
+        tq      91.00 ± 1.41  80.00  80.00
+    """
+    if form not in FORMATS:
+        raise ValueError(f"a format is one of {', '.join(FORMATS)}; got {form!r}")
+    if form == "csv":
+        return _list_cells(tables)
+    return "\n\n".join(_render(table, form, worst, digits) for table in tables)
+
+
+def render_rows(title: str, head: list[str], lines: list[list[str]], form: str) -> str:
+    """Texts in rows under a head, for the terminal, Markdown or LaTeX."""
+    return {"terminal": _align, "markdown": _draw, "latex": _typeset}[form](title, head, lines)
+
+
+def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
+    least = table.axes[1] == "attack" if worst is None else worst
+    best = {
+        column: max((c.mean or 0.0 for (_, k), c in table.cells.items() if k == column)) for column in table.columns
+    }
+    head = [table.axes[0], *map(str, table.columns), *(["worst"] if least else [])]
+    lines = []
+    for row in table.rows:
+        line = [str(row)]
+        for column in table.columns:
+            cell = table.cells.get((row, column))
+            bold = form != "terminal" and len(table.rows) > 1 and cell is not None and cell.mean == best[column]
+            line.append(_tell(cell, digits, form, bold))
+        if least:
+            cell = table.find_worst(row)
+            whole = all((row, column) in table.cells for column in table.columns)
+            text = "diverged" if cell is not None and cell.diverged else _tell(cell, digits, form, False, spread=False)
+            line.append(text if whole or cell is None else f"{text}*")
+        lines.append(line)
+    return "\n".join(
+        [render_rows(table.title, head, lines, form), *(_comment(note, form) for note in _explain(table, least))]
+    )
+
+
+def _tell(cell: Cell | None, digits: int, form: str, bold: bool, spread: bool = True) -> str:
+    if cell is None:
+        return "-"
+    if cell.mean is None:
+        return "diverged" if cell.diverged else "failed"
+    sign = r"$\pm$" if form == "latex" else "±"
+    more = f" {sign} {cell.deviation:.{digits}f}" if spread and cell.deviation is not None else ""
+    text = f"{cell.mean:.{digits}f}{more}"
+    text = (rf"\textbf{{{text}}}" if form == "latex" else f"**{text}**") if bold else text
+    marks = ("†" if cell.diverged else "") + ("‡" if cell.failed else "")
+    return text + (marks if form != "latex" else marks.replace("†", r"$^\dagger$").replace("‡", r"$^\ddagger$"))
+
+
+def _explain(table: Table, worst: bool) -> list[str]:
+    partial = [cell for cell in table.cells.values() if cell.mean is not None]
+    missing = any((row, column) not in table.cells for row in table.rows for column in table.columns)
+    notes = ["† some seeds diverged and are not in the mean"] if any(c.diverged for c in partial) else []
+    notes += ["‡ some seeds failed and are not in the mean"] if any(c.failed for c in partial) else []
+    return notes + (["* of the cells there are; some have no run yet"] if missing and worst else [])
+
+
+def _comment(note: str, form: str) -> str:
+    return {"terminal": note, "markdown": f"\n{note}", "latex": f"% {note}"}[form]
+
+
+def _align(title: str, head: list[str], lines: list[list[str]]) -> str:
+    widths = [max(len(line[k]) for line in (head, *lines)) for k in range(len(head))]
+    rows = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) for line in (head, *lines)]
+    return "\n".join(row.rstrip() for row in ([title] if title else []) + rows)
+
+
+def _draw(title: str, head: list[str], lines: list[list[str]]) -> str:
+    rows = [head, ["---"] * len(head), *lines]
+    drawn = [f"| {' | '.join(text.replace('|', chr(92) + '|') for text in row)} |" for row in rows]
+    return "\n".join(([f"**{title}**", ""] if title else []) + drawn)
+
+
+def _typeset(title: str, head: list[str], lines: list[list[str]]) -> str:
+    def escape(text: str) -> str:
+        return text.replace("_", r"\_").replace("%", r"\%").replace("#", r"\#").replace(">>", r"$\gg$")
+
+    body = [rf"{escape(line[0])} & {' & '.join(line[1:])} \\" for line in lines]
+    return "\n".join(
+        [
+            f"% {title}",
+            rf"\begin{{tabular}}{{l{'c' * (len(head) - 1)}}}",
+            r"\toprule",
+            rf"{' & '.join(map(escape, head))} \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
+
+
+def _list_cells(tables: Sequence[Table]) -> str:
+    """A line a cell under one head, so that a spreadsheet can turn it as it likes."""
+    names = list(dict.fromkeys(name for table in tables for name, _ in table.group))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*names, *(tables[0].axes if tables else ()), "mean", "std", "seeds", "diverged", "failed"])
+    for table in tables:
+        group = dict(table.group)
+        for (row, column), cell in table.cells.items():
+            spread = [cell.mean, cell.deviation, len(cell.accuracies), cell.diverged, cell.failed]
+            writer.writerow([*(group.get(name) for name in names), row, column, *spread])
+    return text.getvalue().rstrip()

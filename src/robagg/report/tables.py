@@ -1,0 +1,127 @@
+"""Tables from records: mean and deviation over seeds, the worst case over attacks."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_SPEC = ("task", "split", "n", "f", "attack", "method")
+_OURS = (
+    "rule mixers core rho seed key status finished accuracy diverged done curve notes plugins trace seconds version "
+    "robagg python torch numpy device device_name threads kernels error traceback"
+)
+"""Columns of a flat record that are no setting."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one cell, which differ in their seed."""
+
+    accuracies: tuple[float, ...] = ()
+    """Of the runs that came to their end."""
+    diverged: int = 0
+    failed: int = 0
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.accuracies) if self.accuracies else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Over the seeds, with n - 1 below; None for fewer than two."""
+        return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells by row and column; all else is the same in all of them, and told in the title."""
+
+    title: str
+    group: tuple[tuple[str, Any], ...]
+    axes: tuple[str, str]
+    rows: tuple[Any, ...]
+    columns: tuple[Any, ...]
+    cells: Mapping[tuple[Any, Any], Cell]
+
+    def find_worst(self, row: Any) -> Cell | None:
+        """The cell with the least mean in a row; where a run diverged nothing is worse. None: no cell has any."""
+        cells = [self.cells[row, column] for column in self.columns if (row, column) in self.cells]
+        wild = next((cell for cell in cells if cell.diverged), None)
+        told = [cell for cell in cells if cell.mean is not None]
+        return wild or min(told, key=lambda cell: cell.mean or 0.0, default=None)
+
+
+def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", columns: str = "attack") -> list[Table]:
+    """Tables from flat records, one for each combination of what is neither row, column nor seed.
+
+    >>> records = [{"method": m, "attack": a, "seed": s, "f": 2, "accuracy": v, "diverged": None, "status": "ok"}
+    ...            for m, a, s, v in [("tq", "ipm", 0, 90.0), ("tq", "ipm", 1, 92.0), ("tq", "lf", 0, 80.0)]]
+    >>> table = tabulate(records)[0]
+    >>> table.title, table.rows, table.columns, table.cells["tq", "ipm"].mean, table.find_worst("tq").mean
+    ('f=2', ('tq',), ('ipm', 'lf'), 91.0, 80.0)
+    """
+    flat = list(records)
+    for axis in (rows, columns):
+        if flat and not any(axis in record for record in flat):
+            known = [*_SPEC, "rho", "mixers", "core", *_settings(flat)]
+            raise ValueError(f"{axis!r} is not in the records; rows and columns are one of {', '.join(known)}")
+    hidden = {rows, columns} | ({"split"} if "rho" in (rows, columns) else set())
+    hidden |= {"method"} if {rows, columns} & {"mixers", "core"} else set()
+    grouping = [name for name in (*_SPEC, *_settings(flat)) if name not in hidden]
+    if {rows, columns} & {"mixers", "core"}:
+        grouping += [name for name in ("mixers", "core") if name not in (rows, columns)]
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for record in flat:
+        groups.setdefault(tuple(_freeze(record.get(name)) for name in grouping), []).append(record)
+    tables = []
+    for values, members in groups.items():
+        group = tuple((name, value) for name, value in zip(grouping, values, strict=True) if value not in (None, ""))
+        cells: dict[tuple[Any, Any], list[Mapping[str, Any]]] = {}
+        for record in members:
+            cells.setdefault((_freeze(record.get(rows)), _freeze(record.get(columns))), []).append(record)
+        title = ", ".join(str(value) if name in ("task", "split") else f"{name}={value}" for name, value in group)
+        made = {place: _gather(runs) for place, runs in cells.items()}
+        tables.append(
+            Table(title, group, (rows, columns), _order(r for r, _ in made), _order(c for _, c in made), made)
+        )
+    return sorted(tables, key=lambda table: [_rank(value) for _, value in table.group])
+
+
+def list_troubles(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each run that failed or diverged."""
+    told = []
+    for r in records:
+        place = f"{r['task']}, {r['method']}, {r['attack']}, {r['split']}, n={r['n']}, f={r['f']}, seed={r['seed']}"
+        if r["status"] != "ok":
+            told.append(f"failed: {place}: {r.get('error', '')}")
+        elif r["diverged"] is not None:
+            told.append(f"diverged in round {r['diverged']}: {place}")
+    return told
+
+
+def _settings(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    known = {*_OURS.split(), *_SPEC}
+    return list(dict.fromkeys(name for record in records for name in record if name not in known))
+
+
+def _freeze(value: Any) -> Any:
+    return tuple(_freeze(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _gather(runs: Sequence[Mapping[str, Any]]) -> Cell:
+    fine = [r for r in runs if r["status"] == "ok" and r["diverged"] is None and r["accuracy"] is not None]
+    wild = sum(r["status"] == "ok" and r["diverged"] is not None for r in runs)
+    return Cell(tuple(r["accuracy"] for r in fine), wild, sum(r["status"] != "ok" for r in runs))
+
+
+def _rank(value: Any) -> tuple[bool, float, str]:
+    number = isinstance(value, int | float)
+    return (not number, float(value) if number else 0.0, "" if number else str(value))
+
+
+def _order(values: Iterable[Any]) -> tuple[Any, ...]:
+    """As they come, but numbers by size."""
+    seen = list(dict.fromkeys(values))
+    return tuple(sorted(seen) if all(isinstance(value, int | float) for value in seen) else seen)

@@ -1,0 +1,232 @@
+"""Layers on one dense batch of all clients: forward and the way back to the inputs are shared.
+
+The clients lie one after the other in the batch: n clients of b samples make n*b samples, and whatever a layer is given
+keeps that order, so that `reshape(n, -1, ...)` parts it by client. Weights' gradients are each client's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from robagg.models.batchnorm import ClientBatchNorm
+from robagg.train import dense_convolution, dense_norm
+from robagg.train.dense_convolution import Geometry
+
+
+@dataclass
+class Sink:
+    """Where one parameter's gradients go: rows (clients, *shape) of the stack. A second use of the parameter adds."""
+
+    rows: Tensor
+    written: bool = False
+
+    def put(self, value: Tensor) -> None:
+        """Lay down (clients, *shape), or add it to what another use left."""
+        value = value.view(self.rows.shape) if value.is_contiguous() else value.reshape(self.rows.shape)
+        self.rows.add_(value) if self.written else self.rows.copy_(value)
+        self.written = True
+
+    def multiply(self, a: Tensor, b: Tensor) -> None:
+        """Lay down a @ b of shape (clients, O, -1), straight from the product where dtypes agree."""
+        if a.dtype != self.rows.dtype:
+            return self.put(torch.bmm(a, b))
+        rows = self.rows.flatten(2)
+        rows.baddbmm_(a, b) if self.written else torch.bmm(a, b, out=rows)
+        self.written = True
+
+
+@dataclass
+class Pass:
+    """What all layers of one pass share."""
+
+    clients: int
+    sinks: Mapping[Tensor, Sink]
+    anchor: Tensor
+    """Needs a gradient, so that a first layer, whose input needs none, is on the way back too."""
+    method: str = "unfold"
+    dtype: torch.dtype | None = None
+    """What products are computed in; None: as they come."""
+    fused: bool = False
+    """Whether BatchNorm may run on Triton kernels."""
+    statistics: dict[nn.Module, Tensor] = field(default_factory=dict)
+
+    def sink(self, parameter: Tensor | None) -> Sink | None:
+        return None if parameter is None else self.sinks.get(parameter)
+
+    def cast(self, tensor: Tensor | None) -> Tensor | None:
+        return tensor if tensor is None or self.dtype is None else tensor.to(self.dtype)
+
+
+def forwards(module: nn.Module) -> Callable[..., Tensor] | None:
+    """The dense forward of a layer, if there is one: a layer with a forward of its own has none."""
+    own = type(module).forward
+    if "forward" in module.__dict__:
+        return None
+    if own is nn.Linear.forward:
+        return linear
+    if own is nn.Conv2d.forward and getattr(type(module), "_conv_forward", None) is nn.Conv2d._conv_forward:
+        return conv2d
+    return batch_norm if own is ClientBatchNorm.forward else None
+
+
+@contextmanager
+def routed(layers: list[nn.Module], through: Pass) -> Iterator[None]:
+    """Within, the layers run densely."""
+    try:
+        for layer in layers:
+            # On the instance: the class, and with it every other model, stays as it is.
+            forward = forwards(layer)
+            assert forward is not None
+            layer.__dict__["forward"] = partial(forward, layer, through)
+        yield
+    finally:
+        for layer in layers:
+            layer.__dict__.pop("forward", None)
+
+
+def linear(layer: nn.Linear, through: Pass, x: Tensor) -> Tensor:
+    weight, bias = through.cast(layer.weight.detach()), through.cast(_values(layer.bias))
+    sinks = through.sink(layer.weight), through.sink(layer.bias)
+    output: Tensor = _apply(_Linear, through.anchor, through.cast(x), weight, bias, through.clients, *sinks)
+    return output
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        anchor: Tensor,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        clients: int,
+        to_weight: Sink | None,
+        to_bias: Sink | None,
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.clients, ctx.to_weight, ctx.to_bias = clients, to_weight, to_bias
+        return functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        (x, weight), (g,) = ctx.saved_tensors, grads
+        own = g.reshape(ctx.clients, -1, g.shape[-1])
+        if ctx.to_weight is not None:
+            ctx.to_weight.multiply(own.mT, x.reshape(ctx.clients, -1, x.shape[-1]))
+        if ctx.to_bias is not None:
+            ctx.to_bias.put(own.sum(1))
+        return None, g @ weight if ctx.needs_input_grad[1] else None, None, None, None, None, None
+
+
+def conv2d(layer: nn.Conv2d, through: Pass, x: Tensor) -> Tensor:
+    padding: Any = layer.padding
+    if layer.padding_mode != "zeros" or padding == "same":
+        # As torch itself does it; "same" may want one more on one side.
+        mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+        x = functional.pad(x, layer._reversed_padding_repeated_twice, mode=mode)
+        padding = (0, 0)
+    padding = (0, 0) if padding == "valid" else padding
+    geometry = Geometry(layer.kernel_size, layer.stride, padding, layer.dilation, layer.groups)
+    weight, bias = through.cast(layer.weight.detach()), through.cast(_values(layer.bias))
+    sinks = through.sink(layer.weight), through.sink(layer.bias)
+    x = through.cast(x)  # type: ignore[assignment]
+    output: Tensor = _apply(_Conv2d, through.anchor, x, weight, bias, geometry, through, *sinks)
+    return output
+
+
+class _Conv2d(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        anchor: Tensor,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        geometry: Geometry,
+        through: Pass,
+        to_weight: Sink | None,
+        to_bias: Sink | None,
+    ) -> Tensor:
+        form = dense_convolution.layout(x)
+        weight = weight.contiguous(memory_format=form)  # once, not again on the way back
+        ctx.save_for_backward(x, weight)
+        ctx.geometry, ctx.through, ctx.sinks = geometry, through, (to_weight, to_bias)
+        return functional.conv2d(x, weight, bias, geometry.stride, geometry.padding, geometry.dilation, geometry.groups)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        g = grads[0]
+        if dense_convolution.layout(x) is torch.channels_last:
+            g = dense_convolution.channels_last(g)
+        g = g if dense_convolution.layout(g) is torch.channels_last else g.contiguous()
+        to_weight, to_bias = ctx.sinks
+        dense_convolution.lay_down(ctx.through.method, g, x, ctx.geometry, ctx.through.clients, to_weight, to_bias)
+        into = dense_convolution.inputs(g, x, weight, ctx.geometry) if ctx.needs_input_grad[1] else None
+        return None, into, None, None, None, None, None, None
+
+
+def batch_norm(layer: ClientBatchNorm, through: Pass, x: Tensor) -> Tensor:
+    if not layer.training and layer.running_mean is not None:
+        raise RuntimeError("BatchNorm in evaluation has no statistics of its clients to show")
+    count = x.numel() // (x.shape[1] * through.clients)
+    if count < 2:
+        raise ValueError(f"BatchNorm needs more than one value a channel in training, got {count}")
+    sinks = through.sink(layer.weight), through.sink(layer.bias)
+    kernels = dense_norm.choose(x, fused=through.fused)
+    output: Tensor
+    weight, bias = _values(layer.weight), _values(layer.bias)
+    output, statistics = _apply(
+        _BatchNorm, through.anchor, x, weight, bias, layer.eps, through.clients, kernels, *sinks
+    )
+    if layer.running_mean is not None:
+        through.statistics[layer] = statistics
+    return output
+
+
+class _BatchNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        anchor: Tensor,
+        x: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        eps: float,
+        clients: int,
+        kernels: dense_norm.Norm,
+        to_weight: Sink | None,
+        to_bias: Sink | None,
+    ) -> tuple[Tensor, Tensor]:
+        output, mean, inverse, statistics = kernels.forward(x, weight, bias, eps, clients)
+        ctx.save_for_backward(x, mean, inverse, *([] if weight is None else [weight]))
+        ctx.kernels, ctx.sinks, ctx.eps = kernels, (to_weight, to_bias), eps
+        ctx.mark_non_differentiable(statistics)
+        return output, statistics
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        x, mean, inverse, *weight = ctx.saved_tensors
+        into, by_weight, by_bias = ctx.kernels.backward(
+            grads[0], x, mean, inverse, weight[0] if weight else None, ctx.eps
+        )
+        for sink, value in zip(ctx.sinks, (by_weight, by_bias), strict=True):
+            if sink is not None:
+                sink.put(value)
+        return None, into, None, None, None, None, None, None, None
+
+
+def _values(parameter: Tensor | None) -> Tensor | None:
+    return None if parameter is None else parameter.detach()
+
+
+def _apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
+    return function.apply(*arguments)  # type: ignore[no-untyped-call]

@@ -1,0 +1,294 @@
+"""The C kernels keep the promises of reference.py, on every instruction set that this machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from robagg.kernels import cpu, reference
+
+pytestmark = pytest.mark.skipif(not cpu.available(), reason="the C kernels are not built")
+
+WIDTHS = [0, 1, 15, 16, 17, 511, 512, 513, 5000]
+COUNTS = [*range(1, 66), 100, 200, 300]
+DTYPES = [
+    (torch.float32, torch.float32),
+    (torch.float16, torch.float32),
+    (torch.bfloat16, torch.float32),
+    (torch.float64, torch.float64),
+    (torch.float32, torch.float64),
+    (torch.float16, torch.float64),
+    (torch.bfloat16, torch.float64),
+]
+F32, F64 = torch.float32, torch.float64
+
+
+@pytest.fixture(params=cpu.isas())
+def isa(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def draw(n: int, d: int, dtype: torch.dtype = F32, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randn(n, d, generator=generator, dtype=F64) * 3).to(dtype)
+
+
+def dense(m: int, n: int) -> Tensor:
+    return torch.rand(m, n, generator=torch.Generator().manual_seed(1), dtype=F64) / n
+
+
+def buckets(n: int) -> Tensor:
+    mix = torch.zeros((n + 1) // 2, n, dtype=F64)
+    for j, i in enumerate(torch.randperm(n, generator=torch.Generator().manual_seed(2)).tolist()):
+        mix[j // 2, i] = 0.5
+    return mix
+
+
+def check_sketch(
+    got: tuple[Tensor, Tensor, Tensor], want: tuple[Tensor, Tensor, Tensor], *, exact: bool = True
+) -> None:
+    median, spread, gram = got
+    close = 1e-5 if median.dtype == F32 else 1e-12
+    assert median.dtype == want[0].dtype and spread.dtype == gram.dtype == F64
+    assert median.shape == want[0].shape and spread.shape == () and gram.shape == want[2].shape
+    if exact:
+        assert torch.equal(median, want[0])
+    else:
+        torch.testing.assert_close(median, want[0], rtol=close, atol=close)
+    assert abs(float(spread - want[1])) <= close * float(want[1]) + torch.finfo(median.dtype).tiny
+    size = want[2].diagonal().sqrt()
+    allowed = close * (size[:, None] * size + (0 if exact else size.max() ** 2)) + torch.finfo(median.dtype).tiny
+    assert ((gram - want[2]).abs() <= allowed).all()
+    assert torch.equal(gram, gram.T)
+
+
+def check_value(got: tuple[Tensor, Tensor], want: tuple[Tensor, Tensor], scale: float = 1.0) -> None:
+    close = (1e-5 if want[0].dtype == F32 else 1e-12) * scale
+    assert got[0].dtype == want[0].dtype and got[1].dtype == torch.bool and got[1].shape == ()
+    torch.testing.assert_close(got[0], want[0], rtol=close, atol=close)
+    assert bool(got[1]) == bool(want[1])
+
+
+def check_all(x: Tensor | list[Tensor], compute: torch.dtype, isa: str) -> None:
+    n = len(x)
+    check_sketch(cpu.sketch(x, compute=compute, isa=isa), reference.sketch(x, compute=compute))
+    middle = (n - 1) // 2, n // 2 + 1
+    assert torch.equal(
+        cpu.trim(x, *middle, compute=compute, isa=isa)[0], reference.trim(x, *middle, compute=compute)[0]
+    )
+    for lo, hi in ((n // 4, n - n // 4), (0, n), (n - 1, n)):
+        check_value(cpu.trim(x, lo, hi, compute=compute, isa=isa), reference.trim(x, lo, hi, compute=compute))
+    weights = torch.linspace(-1, 1, n, dtype=F64)
+    check_value(
+        cpu.combine(list(x), weights, compute=compute, isa=isa), reference.combine(list(x), weights, compute=compute), n
+    )
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_every_number_of_rows_agrees_with_the_reference(n: int, isa: str) -> None:
+    check_all(draw(n, 531), F32, isa)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 20, 33, 65])
+def test_every_number_of_rows_agrees_in_float64(n: int, isa: str) -> None:
+    check_all(draw(n, 531, F64), F64, isa)
+
+
+@pytest.mark.parametrize("d", WIDTHS)
+def test_every_width_agrees_with_the_reference(d: int, isa: str) -> None:
+    check_all(draw(7, d), F32, isa)
+    check_all(draw(6, d, F64), F64, isa)
+
+
+@pytest.mark.parametrize(("dtype", "compute"), DTYPES)
+def test_every_dtype_agrees_with_the_reference(dtype: torch.dtype, compute: torch.dtype, isa: str) -> None:
+    check_all(draw(9, 1031, dtype), compute, isa)
+    check_all(draw(9, 1031, dtype).T.contiguous().T, compute, isa)
+
+
+def test_every_float16_and_bfloat16_number_is_read_exactly(isa: str) -> None:
+    bits = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)
+    for dtype in (torch.float16, torch.bfloat16):
+        x = bits.view(dtype)[None]
+        for compute in (F32, F64):
+            value, alarm = cpu.trim(x, 0, 1, compute=compute, isa=isa)
+            want = x[0].to(compute)
+            assert torch.equal(value[want.isfinite()], want[want.isfinite()]) and alarm
+            assert not cpu.trim(x[:, want.isfinite()], 0, 1, compute=compute, isa=isa)[1]
+
+
+@given(
+    values=st.lists(
+        st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0, 1e-42, -1e-45, 0.5]), min_size=3, max_size=3),
+        min_size=1,
+        max_size=40,
+    )
+)
+@settings(deadline=None, max_examples=25)
+def test_ties_zeros_and_denormals_agree_with_the_reference(values: list[list[float]]) -> None:
+    for name in cpu.isas():
+        check_all(torch.tensor(values, dtype=F32), F32, name)
+
+
+def test_denormals_are_kept(isa: str) -> None:
+    x = torch.tensor([[1e-45], [3e-45], [4e-45]])
+    assert cpu.sketch(x, compute=F32, isa=isa)[0].item() == x[1].item()
+    assert cpu.combine(list(x), torch.ones(3), compute=F32, isa=isa)[0].item() == x.sum().item()
+
+
+def test_sums_and_midpoints_of_the_largest_numbers_stay_finite(isa: str) -> None:
+    for dtype in (F32, F64):
+        x = torch.full((6, 40), torch.finfo(dtype).max, dtype=dtype)
+        for lo, hi in ((2, 4), (0, 6), (0, 3)):
+            value, alarm = cpu.trim(x, lo, hi, compute=dtype, isa=isa)
+            assert torch.equal(value, x[0]) and not alarm
+    x = draw(9, 300)
+    x[:4] *= 1e37
+    check_all(x, F64, isa)
+    median, _, gram = cpu.sketch(x, compute=F32, isa=isa)
+    assert median.isfinite().all() and not gram.diagonal()[:4].isfinite().any()
+    assert gram.diagonal()[4:].isfinite().all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 33, 64, 70])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_a_row_that_is_not_finite_shows(n: int, bad: float, isa: str) -> None:
+    for compute in (F32, F64):
+        for i in range(n):
+            x = draw(n, 40)
+            x[i, (7 * i) % 40] = bad
+            gram = cpu.sketch(x, compute=compute, isa=isa)[2]
+            assert not gram[i, i].isfinite()
+            assert cpu.trim(x, n // 2, n // 2 + 1, compute=compute, isa=isa)[1]
+            assert cpu.trim(x, 0, n, compute=compute, isa=isa)[1]
+            assert cpu.combine(list(x), torch.ones(n), compute=compute, isa=isa)[1]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_input_that_is_not_finite_shows_through_a_mix(sparse: bool, isa: str) -> None:
+    n = 9
+    mix = buckets(n) if sparse else dense(n, n)
+    mix[:, 4] = 0  # nobody uses row 4, yet it must show
+    for i in range(n):
+        x = draw(n, 40)
+        x[i, 3 * i] = float("nan")
+        assert not cpu.sketch(x, mix=mix, compute=F32, isa=isa)[2].diagonal().isfinite().all()
+        assert cpu.trim(x, 1, 3, mix=mix, compute=F32, isa=isa)[1]
+    assert not cpu.trim(draw(n, 40), 1, 3, mix=mix, compute=F32, isa=isa)[1]
+
+
+def test_rows_of_any_strides_agree_with_the_reference(isa: str) -> None:
+    base = draw(12, 4000)
+    views: list[Tensor | list[Tensor]] = [
+        base[::2, ::3],
+        base[:, 1:].T.contiguous().T,
+        base[:1].expand(5, -1),
+        base.view(-1)[:2000].as_strided((5, 700), (3, 1)),
+        list(base),
+        [base[0, ::2], base[1, :2000], base[2, 5:2005], base.T.contiguous()[:2000, 3]],
+    ]
+    for rows in views:
+        check_all(rows, F32, isa)
+        check_all(rows, F64, isa)
+
+
+def test_vectors_of_different_dtypes_combine(isa: str) -> None:
+    vectors = [draw(1, 1500)[0], draw(1, 1500, torch.bfloat16)[0], draw(1, 1500, torch.float16)[0]]
+    weights = torch.tensor([0.5, 2.0, -1.0], dtype=F64)
+    for compute in (F32, F64):
+        check_value(
+            cpu.combine(vectors, weights, compute=compute, isa=isa),
+            reference.combine(vectors, weights, compute=compute),
+        )
+
+
+def test_a_vector_with_coefficient_0_is_not_read(isa: str) -> None:
+    vectors = [draw(1, 50)[0], torch.full((50,), float("nan")), draw(1, 50, seed=1)[0]]
+    value, alarm = cpu.combine(vectors, torch.tensor([1.0, 0.0, 2.0]), compute=F32, isa=isa)
+    assert not alarm and torch.allclose(value, vectors[0] + 2 * vectors[2])
+    value, alarm = cpu.combine(vectors, torch.zeros(3), compute=F32, isa=isa)
+    assert not alarm and torch.equal(value, torch.zeros(50))
+
+
+@pytest.mark.parametrize("n", [1, 4, 19, 40])
+def test_anchors_join_the_gram_and_not_the_median(n: int, isa: str) -> None:
+    for dtype, compute in ((F32, F32), (torch.bfloat16, F32), (F32, F64)):
+        x = draw(n, 700, dtype)
+        anchors = [None, draw(1, 700, dtype, 5)[0], draw(1, 1400, compute, 6)[0, ::2]]
+        got = cpu.sketch(x, anchors=anchors, compute=compute, isa=isa)
+        check_sketch(got, reference.sketch(x, anchors=anchors, compute=compute))
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 20, 35, 70])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_mixed_rows_agree_with_the_reference(n: int, sparse: bool, isa: str) -> None:
+    mix = buckets(n) if sparse else dense(n + 1, n)
+    for dtype, compute in ((F32, F32), (torch.float16, F32), (F64, F64)):
+        x, m = draw(n, 1031, dtype), mix.shape[0]
+        got = cpu.sketch(x, mix=mix, anchors=[None], compute=compute, isa=isa)
+        check_sketch(got, reference.sketch(x, mix=mix, anchors=[None], compute=compute), exact=False)
+        got2 = cpu.trim(x, m // 4, m - m // 4, mix=mix, compute=compute, isa=isa)
+        check_value(got2, reference.trim(x, m // 4, m - m // 4, mix=mix, compute=compute))
+
+
+@pytest.mark.usefixtures("threads")
+def test_the_result_does_not_depend_on_the_number_of_threads(isa: str) -> None:
+    results = []
+    x, mix = draw(11, 150_001), dense(11, 11)
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        results.append(
+            [
+                *cpu.sketch(x, anchors=[None], compute=F32, isa=isa),
+                *cpu.sketch(x, mix=mix, compute=F64, isa=isa),
+                *cpu.trim(x, 3, 8, compute=F32, isa=isa),
+                *cpu.combine(list(x), torch.linspace(-1, 1, 11), compute=F32, isa=isa),
+            ]
+        )
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+    check_sketch((results[0][0], results[0][1], results[0][2]), reference.sketch(x, anchors=[None], compute=F32))
+
+
+def test_the_input_is_not_changed(isa: str) -> None:
+    x, mix, weights = draw(7, 600), dense(7, 7), torch.linspace(0, 1, 7, dtype=F64)
+    before = x.clone(), mix.clone(), weights.clone()
+    cpu.sketch(x, mix=mix, anchors=[x[0], None], compute=F32, isa=isa)
+    cpu.sketch(x, compute=F32, isa=isa)
+    cpu.trim(x, 2, 5, mix=mix, compute=F64, isa=isa)
+    cpu.combine(list(x), weights, compute=F32, isa=isa)
+    assert all(torch.equal(a, b) for a, b in zip((x, mix, weights), before, strict=True))
+
+
+def test_wrong_arguments_say_what_was_wanted() -> None:
+    with pytest.raises(ValueError, match="0 <= lo < hi <= 3"):
+        cpu.trim(draw(3, 5), 2, 2, compute=F32)
+    with pytest.raises(ValueError, match=r"shape \(5,\)"):
+        cpu.sketch([torch.zeros(5), torch.zeros(4)], compute=F32)
+    with pytest.raises(ValueError, match="isa must be one of"):
+        cpu.sketch(draw(3, 5), compute=F32, isa="mmx")
+
+
+def test_the_environment_chooses_the_instruction_set(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROBAGG_ISA", isa)
+    assert cpu.isa.__wrapped__() == isa
+    monkeypatch.setenv("ROBAGG_ISA", "mmx")
+    with pytest.raises(ValueError, match="ROBAGG_ISA must be one of"):
+        cpu.isa.__wrapped__()
+
+
+def test_a_library_of_another_version_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "_ABI", -1)
+    assert cpu.load.__wrapped__() is None

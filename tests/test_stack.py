@@ -1,0 +1,198 @@
+"""The door: nothing is copied, every structure comes back, strangers are turned away with words."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict, namedtuple
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import robagg as ra
+from robagg.stack import read
+
+Pair = namedtuple("Pair", ["w", "b"])
+
+
+def addresses(rows: Any) -> list[int]:
+    return [row.data_ptr() for row in rows]
+
+
+def test_nothing_is_copied_on_the_way_in() -> None:
+    x = torch.randn(4, 6)
+    assert read(x).leaves[0].data_ptr() == x.data_ptr()
+    assert addresses(read(list(x)).leaves[0]) == addresses(x)
+    array = x.numpy()
+    assert addresses(read(array).leaves[0]) == addresses(x)
+    array.flags.writeable = False
+    assert addresses(read(list(array)).leaves[0]) == addresses(x)
+    images = [torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last) for _ in range(3)]
+    assert addresses(read(images).leaves[0]) == addresses(images)
+    fortran = [np.asfortranarray(np.random.default_rng(0).normal(size=(3, 4))) for _ in range(3)]
+    assert addresses(read(fortran).leaves[0]) == [a.ctypes.data for a in fortran]
+
+
+def test_read_only_memory_is_read_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    rows = [np.frombuffer(np.arange(3.0).tobytes()) for _ in range(3)]
+    assert ra.Mean()(rows).tolist() == [0.0, 1.0, 2.0]
+    assert not recwarn.list
+
+
+def test_memory_that_is_not_aligned_is_read_right() -> None:
+    message = b"x" + np.arange(6, dtype="f4").tobytes()
+    rows = [np.frombuffer(message, dtype="f4", offset=1) for _ in range(3)]
+    assert ra.CM()(rows).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_sign_that_torch_keeps_as_a_flag_is_seen() -> None:
+    z = torch.randn(5, 3, dtype=torch.complex64).conj().imag
+    assert z.is_neg()
+    plain = torch.tensor(z.tolist())
+    assert torch.allclose(ra.Mean()(z), plain.mean(0))
+    assert torch.allclose(ra.Mean()(list(z)), plain.mean(0))
+
+
+def test_integer_leaves_get_their_lower_median_and_keep_their_dtype() -> None:
+    def row(k: int) -> dict[str, Any]:
+        return {
+            "w": torch.full((2,), float(k)),
+            "steps": torch.tensor(10 * k),
+            "bytes": np.array([k, 3 - k], dtype=np.uint8),
+            "mask": torch.tensor([k > 1, k > 2]),
+        }
+
+    value = ra.Mean()([row(k) for k in range(4)])
+    assert value["steps"].item() == 10
+    assert value["steps"].dtype == torch.int64
+    assert value["steps"].shape == ()
+    assert value["bytes"].tolist() == [1, 1]
+    assert value["bytes"].dtype == np.uint8
+    assert value["mask"].tolist() == [False, False]
+    assert value["mask"].dtype == torch.bool
+    broken = [row(k) for k in range(4)]
+    broken[0]["w"][0] = math.nan
+    assert ra.Mean()(broken)["steps"].item() == 20
+
+
+def test_leaves_of_several_dtypes_each_come_back_in_their_own() -> None:
+    rows = [
+        {"h": torch.full((2,), k, dtype=torch.float16), "d": torch.full((1,), 1e300 * k, dtype=torch.float64)}
+        for k in (1.0, 2.0, 2.1)
+    ]
+    for text in ("cm", "tq", "krum", "nnm >> tq"):
+        value = ra.parse(text)(rows)
+        assert value["h"].dtype == torch.float16
+        assert value["d"].dtype == torch.float64
+        assert value["h"].tolist() == pytest.approx([2.0, 2.0], rel=0.1)
+        assert value["d"].tolist() == pytest.approx([2e300], rel=0.1)
+
+
+def test_dicts_tuples_and_named_tuples_come_back_as_such() -> None:
+    rows = [
+        OrderedDict(z=Pair(torch.ones(2) * k, (np.ones(1) * k,)), a=[{"q": torch.ones(()) * k}], none={})
+        for k in (1.0, 2.0, 3.0)
+    ]
+    value = ra.CM()(rows)
+    assert type(value) is OrderedDict
+    assert list(value) == ["z", "a", "none"]
+    assert type(value["z"]) is Pair
+    assert type(value["z"].b) is tuple
+    assert value["z"].b[0].tolist() == [2.0]
+    assert value["a"][0]["q"].item() == 2.0
+    assert value["none"] == {}
+
+
+def test_keys_that_spell_alike_are_not_mixed_up() -> None:
+    row = {"a/b": torch.zeros(2), "a": {"b": torch.ones(3)}, 0: torch.full((1,), 5.0), "0": torch.full((1,), 6.0)}
+    value = ra.Mean()([row] * 3)
+    assert value["a/b"].tolist() == [0, 0]
+    assert value["a"]["b"].tolist() == [1, 1, 1]
+    assert (value[0].item(), value["0"].item()) == (5.0, 6.0)
+
+
+def test_the_order_of_keys_does_not_matter() -> None:
+    rows = [{"w": torch.zeros(2), "b": torch.ones(2)}, {"b": torch.ones(2), "w": torch.zeros(2)}] * 2
+    value = ra.Mean()(rows)
+    assert value["w"].tolist() == [0, 0]
+    assert value["b"].tolist() == [1, 1]
+
+
+def test_a_nest_without_end_is_a_broken_row() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    deep: Any = torch.ones(2)
+    for _ in range(5000):
+        deep = [deep]
+    verdict = ra.CM(f=2).explain([torch.ones(2)] * 4 + [loop, deep])
+    assert verdict.value.tolist() == [1, 1]
+    assert verdict.rejected.tolist() == [False] * 4 + [True] * 2
+    assert "list" in verdict.reasons[4]
+
+
+def test_too_many_strangers_are_no_quorum() -> None:
+    rows: list[Any] = [torch.ones(2)] * 4 + [torch.ones(3)] * 3
+    assert ra.CM(f=3)(rows).tolist() == [1, 1]
+    with pytest.raises(ra.QuorumError, match=r"row 4: has its vector as tensor torch.float32 \(3,\)"):
+        ra.CM(f=2)(rows)
+
+
+def test_a_tie_of_structures_is_no_majority() -> None:
+    with pytest.raises(ValueError, match=r"more than half .* got 2 of 4"):
+        ra.CM()([torch.ones(2)] * 2 + [torch.ones(3)] * 2)
+
+
+def test_rows_on_several_devices_are_refused() -> None:
+    row = {"a": torch.ones(2), "b": torch.ones(2, device="meta")}
+    with pytest.raises(ValueError, match="one device, got cpu, meta"):
+        ra.Mean()([row] * 3)
+
+
+@pytest.mark.parametrize("exponent", [-1040, -700, 0, 700, 1020])
+def test_tamed_rows_have_squares_that_float64_can_hold(exponent: int) -> None:
+    x = torch.randn(6, 3, dtype=torch.float64) * 2.0**-4
+    stack, back = read(torch.ldexp(x, torch.tensor(exponent))).tamed()
+    sizes = torch.stack([row.abs().max() for row in stack.leaves[0]])
+    assert bool(torch.isfinite(sizes.square() * 1e9).all())
+    assert bool((sizes.square() > 0).all())
+    assert math.isfinite(back)
+    first = stack.leaves[0][0] * back
+    assert torch.allclose(first, torch.ldexp(x, torch.tensor(exponent))[0], rtol=1e-12, atol=0)
+
+
+def test_tamed_liars_stay_far_and_keep_their_direction() -> None:
+    x = torch.ones(5, 2, dtype=torch.float64)
+    x[4] = torch.tensor([1.7e308, -1.7e308], dtype=torch.float64)
+    stack, back = read(x).tamed()
+    assert back == 1.0
+    far = stack.leaves[0][4]
+    assert 1e100 < far[0] < 1e150
+    assert far[1] == -far[0]
+    assert torch.equal(torch.stack(list(stack.leaves[0][:4])), x[:4])
+
+
+def test_the_state_of_a_rule_follows_the_structure_not_the_layout() -> None:
+    """A state saved contiguous and rows sent channels-last, with their keys in another order."""
+    last = {"b": torch.tensor([-5.0, -5.0]), "w": torch.arange(16.0).reshape(1, 2, 2, 4)}
+    target = {"w": last["w"].to(memory_format=torch.channels_last), "b": last["b"]}
+    verdict, state = ra.CC(tau=1.0).step([target] * 3, last)
+    assert torch.equal(verdict.value["w"], last["w"])
+    assert torch.equal(verdict.value["b"], last["b"])
+    assert list(state) == ["w", "b"]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [torch.zeros(4), torch.zeros(1, 3), np.zeros(2), 3.0, {"w": torch.zeros(3)}, torch.zeros(3, dtype=torch.int64)],
+)
+def test_a_state_of_another_shape_is_refused(state: Any) -> None:
+    for x in (torch.randn(5, 3), list(torch.randn(5, 3))):
+        with pytest.raises(ValueError, match=r"state must be shaped like a row, \(3,\)"):
+            ra.CC().step(x, state)
+
+
+def test_rows_are_what_they_were_in_float64_too() -> None:
+    x: Tensor = torch.randn(3, 4, dtype=torch.float64)
+    assert ra.Krum()([x[0], x[0], x[1]]).tolist() == x[0].tolist()

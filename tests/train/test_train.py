@@ -1,0 +1,272 @@
+"""What a run promises: it is the paper's algorithm, it repeats to the last digit, and nothing a client sends ends it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from robagg import parse
+from robagg.attacks import parse as parse_attack
+from robagg.data import Rho
+from robagg.models import batchnorm, build
+from robagg.train import Federation, Loop, Result, Settings, train, unpack_weights
+from robagg.train.seeds import generator
+from train.twin import train_plainly
+
+N, F, CLASSES = 9, 3, 4
+
+
+@pytest.fixture(scope="module")
+def clients() -> list[tuple[Tensor, Tensor]]:
+    g = torch.Generator().manual_seed(7)
+    centres = 2 * torch.randn(CLASSES, 6, generator=g)
+    y = torch.randint(CLASSES, (360,), generator=g)
+    x = centres[y] + torch.randn(360, 6, generator=g)
+    shards = Rho(rho=0.5).split(y, N, F, generator=g)
+    return [(x[at], y[at]) for at in shards]
+
+
+def small_model(seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, CLASSES))
+
+
+def federate(
+    clients: Sequence[tuple[Tensor, Tensor]],
+    rule: str,
+    attack: str,
+    f: int = F,
+    mapped: bool = False,
+    **settings: object,
+) -> Federation:
+    chosen = Settings(**({"rounds": 6, "batch": 8, "momentum": 0.9, "rate": 0.1} | settings))  # type: ignore[arg-type]
+    return Federation(
+        small_model(),
+        clients,
+        parse(rule, f=f),
+        parse_attack(attack),
+        f=f,
+        loss=nn.functional.cross_entropy,
+        classes=CLASSES,
+        settings=chosen,
+        mapped=mapped,
+    )
+
+
+def weights_of(result: Result) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in result.model.parameters()])
+
+
+@pytest.mark.parametrize("mapped", [False, True], ids=["loop", "vmap"])
+@pytest.mark.parametrize(
+    ("rule", "attack", "steps"),
+    [
+        ("tq", "ipm", 1),
+        ("mean", "none", 1),
+        ("cm", "bf", 1),
+        ("nnm >> huber", "alie", 1),
+        ("cc(tau=1.0)", "mimic", 1),
+        ("bucketing >> tm", "lf", 1),
+        ("krum", "mixed", 1),
+        ("rfa", "ga", 1),
+        ("tq", "signflip", 3),
+    ],
+)
+def test_training_is_the_papers_algorithm(
+    clients: list[tuple[Tensor, Tensor]], rule: str, attack: str, steps: int, mapped: bool
+) -> None:
+    federation = federate(clients, rule, attack, mapped=mapped, local_steps=steps, full_trace=True)
+    result = Loop(federation).run()
+    wanted, losses = train_plainly(
+        small_model(),
+        clients,
+        parse(rule, f=F),
+        parse_attack(attack),
+        f=F,
+        classes=CLASSES,
+        rounds=6,
+        batch=8,
+        momentum=0.9,
+        rate=0.1,
+        local_steps=steps,
+    )
+    torch.testing.assert_close(weights_of(result), wanted, rtol=1e-4, atol=1e-5)
+    assert result.trace.loss == pytest.approx(losses, rel=1e-4)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_the_same_run_twice_is_equal_to_the_last_digit(clients: list[tuple[Tensor, Tensor]], share: float) -> None:
+    first, second = (
+        Loop(federate(clients, "bucketing >> tq(f=0.2)", "ga", share=share), clients[0]).run() for _ in range(2)
+    )
+    assert torch.equal(weights_of(first), weights_of(second))
+    assert first.curve == second.curve
+    torch.testing.assert_close(
+        torch.tensor(first.trace.weights), torch.tensor(second.trace.weights), rtol=0, atol=0, equal_nan=True
+    )
+
+
+def test_a_run_leaves_the_model_and_the_global_generator_as_they_were(clients: list[tuple[Tensor, Tensor]]) -> None:
+    model = small_model()
+    before = [p.clone() for p in model.parameters()]
+    torch.manual_seed(3)
+    wanted = torch.rand(3)
+    torch.manual_seed(3)
+    train(model, clients, "tq", "ipm", f=F, rounds=2)
+    assert torch.equal(torch.rand(3), wanted)
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_a_run_resumed_from_a_checkpoint_equals_one_that_was_never_stopped(
+    clients: list[tuple[Tensor, Tensor]],
+) -> None:
+    settings = {"rounds": 9, "evaluate_every": 3, "share": 0.8}
+    saved: list[dict[str, object]] = []
+    whole = Loop(federate(clients, "tq(f=0.3)", "mimic", **settings), clients[0], checkpoint=saved.append).run()
+    again = Loop(federate(clients, "tq(f=0.3)", "mimic", **settings), clients[0]).run(resume=saved[0])
+    assert torch.equal(weights_of(whole), weights_of(again))
+    assert whole.curve == again.curve
+    assert whole.trace.rounds == again.trace.rounds
+
+
+def test_broken_clients_neither_end_the_run_nor_move_it(clients: list[tuple[Tensor, Tensor]]) -> None:
+    result = Loop(federate(clients, "tq", "nonfinite", full_trace=True), clients[0]).run()
+    assert result.diverged is None
+    assert torch.isfinite(weights_of(result)).all()
+    weights = torch.tensor(result.trace.weights)
+    assert (weights[:, N - F :] == 0).all()
+    assert result.trace.byzantine_kept == [0] * 6
+
+
+def test_a_run_that_diverges_ends_early_and_says_in_which_round(clients: list[tuple[Tensor, Tensor]]) -> None:
+    result = Loop(federate(clients, "mean", "signflip(scale=1e30)", rounds=40, rate=1e10), clients[0]).run()
+    assert result.diverged is not None
+    assert result.diverged < 39
+    assert f"round {result.diverged}" in result.notes[-1]
+
+
+def test_a_trace_is_small_and_its_weights_come_back(clients: list[tuple[Tensor, Tensor]]) -> None:
+    result = Loop(federate(clients, "tq", "ipm", rounds=400)).run()
+    packed = result.trace.pack()
+    assert len(packed["rounds"]) <= 151
+    assert len(str(packed)) < 12_000
+    back = unpack_weights(packed, N)
+    torch.testing.assert_close(back, torch.tensor(result.trace.weights, dtype=torch.float64), atol=0.004, rtol=0)
+
+
+def test_clients_that_were_not_asked_have_no_weight(clients: list[tuple[Tensor, Tensor]]) -> None:
+    result = Loop(federate(clients, "cm(f=0.3)", "bf", share=0.5, full_trace=True)).run()
+    table = torch.tensor(result.trace.weights)
+    assert (table.isnan().sum(1) == N - round(0.5 * N)).all()
+    assert unpack_weights(result.trace.pack(), N).isnan().equal(table.isnan())
+
+
+def test_the_rate_follows_its_schedule() -> None:
+    settings = Settings(rounds=100, rate=0.1, schedule=((0.75, 0.1),))
+    assert [settings.rate_at(t) for t in (0, 74, 75, 99)] == pytest.approx([0.1, 0.1, 0.01, 0.01])
+
+
+@pytest.mark.parametrize("statistics", ["mean", "median"])
+@pytest.mark.parametrize("mapped", [False, True], ids=["loop", "vmap"])
+def test_running_statistics_follow_the_clients(mapped: bool, statistics: str) -> None:
+    g = torch.Generator().manual_seed(0)
+    clients = [(3 + torch.randn(16, 1, 32, 32, generator=g).expand(16, 3, 32, 32), torch.arange(16) % 10)] * 3
+    model = nn.Sequential(nn.BatchNorm2d(3, momentum=0.1), nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
+    federation = Federation(
+        model,
+        clients,
+        parse("mean", f=0),
+        parse_attack("none"),
+        f=0,
+        loss=nn.functional.cross_entropy,
+        classes=10,
+        settings=Settings(rounds=50, batch=16, momentum=0.0, rate=1e-4, statistics=statistics),
+        mapped=mapped,
+    )
+    result = Loop(federation).run()
+    norm = next(m for m in result.model.modules() if isinstance(m, batchnorm.ClientBatchNorm))
+    torch.testing.assert_close(norm.running_mean, torch.full((3,), 3.0), atol=0.1, rtol=0)
+    torch.testing.assert_close(norm.running_var, torch.ones(3), atol=0.1, rtol=0)
+
+
+def test_every_client_has_its_own_dropout() -> None:
+    x, y = torch.ones(64, 50), torch.zeros(64, dtype=torch.int64)
+    model = nn.Sequential(nn.Dropout(0.5), nn.Linear(50, 2))
+    for mapped in (False, True):
+        federation = Federation(
+            model,
+            [(x, y)] * 3,
+            parse("mean", f=0),
+            parse_attack("none"),
+            f=0,
+            loss=nn.functional.cross_entropy,
+            classes=2,
+            settings=Settings(rounds=1, batch=8, momentum=0.0),
+            mapped=mapped,
+        )
+        federation.round(0, verdict=False)
+        assert not torch.allclose(federation.sent[0], federation.sent[1])
+
+
+@pytest.mark.parametrize("model", ["cnn", "resnet20"])
+def test_the_papers_models_train_alike_in_a_loop_and_under_vmap(model: str) -> None:
+    g = torch.Generator().manual_seed(0)
+    shape = (1, 28, 28) if model == "cnn" else (3, 32, 32)
+    clients = [(torch.randn(12, *shape, generator=g), torch.randint(10, (12,), generator=g)) for _ in range(4)]
+    ends = []
+    for mapped in (False, True):
+        net = build(model, seed=1)
+        for module in net.modules():
+            if isinstance(module, nn.Dropout | nn.Dropout2d):
+                module.p = 0.0
+        federation = Federation(
+            net,
+            clients,
+            parse("tq", f=1),
+            parse_attack("lf"),
+            f=1,
+            loss=nn.functional.cross_entropy,
+            classes=10,
+            settings=Settings(rounds=2, batch=4, momentum=0.5, rate=0.01),
+            mapped=mapped,
+        )
+        result = Loop(federation).run()
+        ends.append(torch.cat([weights_of(result), federation.running]))
+    torch.testing.assert_close(ends[0], ends[1], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"rounds": 0}, "rounds"),
+        ({"momentum": 1.0}, "momentum"),
+        ({"share": 0.0}, "share"),
+        ({"statistics": "max"}, "statistics"),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_name(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Settings(**settings)  # type: ignore[arg-type]
+
+
+def test_bad_runs_are_refused_with_a_sentence(clients: list[tuple[Tensor, Tensor]]) -> None:
+    with pytest.raises(ValueError, match="at least one client must be honest"):
+        federate(clients, "mean(f=0)", "ipm", f=N)
+    with pytest.raises(ValueError, match="n >= 2f"):
+        federate(clients, "tq(f=3)", "ipm", share=0.5)
+    with pytest.raises(ValueError, match="loss must be one of"):
+        train(small_model(), clients, "tq", loss="hinge")
+    with pytest.raises(ValueError, match="at least one client is wanted"):
+        train(small_model(), [], "tq")
+    with pytest.raises(ValueError, match="client 1 needs as many labels"):
+        train(small_model(), [clients[0], (clients[0][0], clients[0][1][:3])], "mean", classes=CLASSES)
+
+
+def test_seeds_of_different_purposes_differ() -> None:
+    draws = {float(torch.rand(1, generator=generator(0, p))) for p in ("batches", "attack", "split", "rule")}
+    assert len(draws) == 4
+    assert not math.isnan(sum(draws))
