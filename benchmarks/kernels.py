@@ -2,8 +2,8 @@
 
     python benchmarks/kernels.py [repeats]
 
-`tq` is a sketch and a combine one after the other: TQ without its n x n loop. Each ratio is median over median, and best
-over best in brackets.
+`tq` is a sketch and a combine one after the other: TQ without its n x n loop. Each ratio is median over median,
+and best over best in brackets.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from robagg import kernels
 from robagg.rule import GramRule, Weights
 from robagg.sketch import Sketch
 
@@ -28,6 +29,10 @@ class Loop(GramRule):
 
     iterations: int
     verb: ClassVar[str] = ""
+    origin: ClassVar[str | None] = None
+    """The anchor it starts from; None: the median."""
+    length: ClassVar[str | None] = None
+    """Its parameter that is a length (a radius, a width), if it has one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -36,19 +41,37 @@ class Loop(GramRule):
 
     def start(self, sketch: Sketch) -> Tensor:
         """Coefficients (n+a,) of the point the loop starts from."""
-        return sketch.centre()
+        return sketch.centre() if self.origin is None else sketch.at(self.origin)
 
     @abstractmethod
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
         """The pull of rows at squared distances (n,) from the point with coefficients c (n+a,)."""
 
     def weights(self, sketch: Sketch) -> Weights:
+        if (fused := self._walk_fused(sketch)) is not None:
+            return Weights(*fused, self.verb)
         c = self.start(sketch)
         for _ in range(self.iterations):
             squared = sketch.squared_distances(c)
             pull = self.pull(sketch, c, squared)
             c = c * (1 - pull.strength.sum()) + sketch.on_rows(pull.strength)
         return Weights(c, pull.tau, pull.outside, squared.sqrt(), self.verb)
+
+    def _walk_fused(self, sketch: Sketch) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor] | None:
+        """All steps in one kernel, for the rules that have one on the sketch's device."""
+        length = None if self.length is None else getattr(self, self.length)
+        return kernels.walk(
+            self.name(),
+            sketch.gram,
+            sketch.spread,
+            sketch.n,
+            sketch.f,
+            self.iterations,
+            parameter=None if length is None else length * sketch.unit,
+            rounding=sketch.rounding,
+            blur=sketch.blur if isinstance(sketch.blur, Tensor) else None,
+            anchor=None if self.origin is None else sketch.anchors.index(self.origin),
+        )
 
 
 def estimate_tau(sketch: Sketch, c: Tensor) -> Tensor:

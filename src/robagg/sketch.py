@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from robagg import kernels
+
 
 @dataclass(frozen=True)
 class Sketch:
@@ -66,6 +68,8 @@ class Sketch:
 
     def neighbours(self) -> tuple[Tensor, Tensor]:
         """For each row its n-f nearest, itself first: squared distances and indices (n, n-f). Ties: the lower index."""
+        if (fused := kernels.neighbours(self.gram, self.n, self.n - self.f)) is not None:
+            return fused
         distances = self.pairwise()
         distances.fill_diagonal_(-1)
         nearest = distances.sort(dim=1, stable=True)

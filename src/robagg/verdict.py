@@ -102,8 +102,11 @@ def rebuild(stack: Stack, outcome: Outcome) -> Any:
     return stack.rebuild(values, stack.lower_medians())
 
 
-def judge(rule: str, stack: Stack, outcome: Outcome) -> Verdict:
-    """The verdict on all given rows, broken ones included."""
+def judge(rule: str, stack: Stack, outcome: Outcome, *, distances_known: Tensor | None = None) -> Verdict:
+    """The verdict on all given rows, broken ones included.
+
+    `distances_known` (of the rows that are not broken) saves the pass that measures how far they are from the value.
+    """
     n = stack.n
     weights = torch.zeros(n, dtype=torch.float64)
     distances = torch.full((n,), math.nan, dtype=torch.float64)
@@ -111,7 +114,7 @@ def judge(rule: str, stack: Stack, outcome: Outcome) -> Verdict:
     kept = list(stack.kept)
     if outcome.weights is not None:
         weights[kept] = outcome.weights.cpu()
-    distances[kept] = measure(stack, outcome.values)
+    distances[kept] = measure(stack, outcome.values) if distances_known is None else distances_known.cpu()
     outside = torch.zeros(len(kept), dtype=torch.bool) if outcome.outside is None else outcome.outside.cpu()
     rejected[kept] = outside if not outcome.verb else False
     tau = None if outcome.tau is None else float(outcome.tau)
@@ -150,7 +153,7 @@ def measure(stack: Stack, values: Sequence[Tensor]) -> Tensor:
             point = value[j : j + width].double()
             for k in range(n):
                 gap = rows[k][j : j + width].double() - point
-                squares[k] += gap.dot(gap)
+                squares[k] += gap.square_().sum()
     distances = torch.stack(squares).sqrt().cpu() if n else torch.zeros(0, dtype=torch.float64)
     if any(rows[0].dtype == torch.float64 for rows in stack.leaves):
         # Only squares of float64 can overflow or vanish.

@@ -1,4 +1,4 @@
-"""What a run promises: it is the paper's algorithm, it repeats to the last digit, and nothing a client sends ends it."""
+"""What a run promises: it is the paper's algorithm, it repeats to the last digit, and no client can end it."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def walk(
     Example:
         >>> x = torch.tensor([[1.0], [3.0], [2.0], [9.0]])
         >>> walk(TQ(f=1), x, 3, tau="true", steps=50)
-        tensor([2.0000], dtype=torch.float64)
+        tensor([2.], dtype=torch.float64)
     """
     check_walk(rule, tau)
     x = x.double()
@@ -92,7 +92,7 @@ def check_walk(rule: Rule, tau: str) -> None:
 
 
 def _walk(rule: Loop, x: Tensor, start: Tensor, h: int, f: int, tau: str, steps: int) -> Tensor:
-    # The estimate of tau reads |v - centre|^2 and the spread: about the honest mean, with Var for V, it is the true one.
+    # The estimate reads |v - centre|^2 and the spread: about the honest mean, with Var for V, it is the true tau.
     if tau == "true":
         centre = x[:h].mean(dim=0)
         spread = (x[:h] - centre).square().sum() / h
@@ -135,7 +135,7 @@ def _sketch(x: Tensor, origin: Tensor, f: int, names: tuple[str, ...]) -> Sketch
 
 
 def _draw_matrices(rule: Rule, n: int, seed: int) -> list[Tensor | None]:
-    """The matrices of pre-aggregators that do not look at the rows, drawn as the public call would; None: to be made."""
+    """Matrices of pre-aggregators that do not look at the rows, drawn as the public call would; None for the others."""
     generator = torch.Generator().manual_seed(seed)
     anchors = tuple(dict.fromkeys(name for stage in rule.stages for name in stage.anchors))
     matrices: list[Tensor | None] = []

@@ -12,6 +12,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from robagg.lab import Options, Run, StoreBusyError, Watcher, estimate, read_sweep
 from robagg.lab import sweep as run_sweep
@@ -135,11 +136,11 @@ class LiveWatcher(Watcher):
         now = time.monotonic()
         if force or now - self.drawn > REDRAW:
             self.drawn = now
-            busy = [f"[dim]{text.replace('[', '(')}[/]" for text in self.busy.values()]
+            busy = [Text(text, style="dim", no_wrap=True, overflow="ellipsis") for text in self.busy.values()]
             table = self._tabulate()
             self.live.update(Group(*([table] if table is not None else []), *busy, self.bar), refresh=True)
 
-    def _tabulate(self) -> Table | None:
+    def _tabulate(self) -> Group | None:
         """The table that the last run belongs to."""
         if self.last is None:
             return None
@@ -147,10 +148,10 @@ class LiveWatcher(Watcher):
         mine = {name: value for name, value in self.last.items() if name in ("task", "split", "n", "f")}
         for table in tabulate(self.rows):
             if place in table.cells and mine.items() <= dict(table.group).items():
-                drawn = Table("", *map(str, table.columns), title=table.title, box=None, title_style="bold")
+                drawn = Table("", *map(str, table.columns), box=None)
                 for row in table.rows:
                     cells = [table.cells.get((row, column)) for column in table.columns]
                     means = ["" if c is None else "-" if c.mean is None else f"{c.mean:.2f}" for c in cells]
                     drawn.add_row(str(row), *means)
-                return drawn
+                return Group(Text(table.title, style="bold"), drawn)
         return None

@@ -56,7 +56,8 @@ def combine(
     stack = replace(stack, n=len(replies), kept=tuple(kept), reasons=broken)
     # Without `verdict`: rules that sort numbers would take another pass to tell each reply's share.
     left, outcome = rule.run(stack, state=state)
-    verdict = judge(str(rule), left, outcome)
+    # A rule that walks to its centre knows how far the rows are from it; another pass would double the time.
+    verdict = judge(str(rule), left, outcome, distances_known=None if rule.mixers else outcome.reach)
     values: dict[str, Flat] = dict(verdict.value)
     state = verdict.value if rule.core.remembers else state
     if max_weight is not None:

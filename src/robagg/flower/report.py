@@ -21,10 +21,10 @@ class NodeVerdict:
     """One node in one round."""
 
     node: int
-    weight: float | None
-    """Its share in the value; None for rules that sort numbers, where nobody has just one."""
+    weight: float
+    """Its share in the value. Rules that sort numbers give every sound reply the same say."""
     distance: float | None
-    """From its reply to the value; None where there is none."""
+    """From its reply to the value (for rules that walk, to the centre of the last step); None where there is none."""
     rejected: bool
     """Broken, or outside the rule's radius. A node that did not answer, or was just not chosen, is not."""
     reason: str = ""
@@ -82,18 +82,17 @@ class RoundReport:
         lines = [f"round {self.round}: {self.rule}, {self.n} replies, {len(self.rejected)} rejected"]
         for node in self.nodes:
             distance = "-" if node.distance is None else f"{node.distance:.4g}"
-            weight = "-" if node.weight is None else f"{100 * node.weight:.2f}%"
-            lines.append(f"{node.node:>22}  {weight:>7}  {distance:>9}  {node.reason}".rstrip())
+            lines.append(f"{node.node:>22}  {100 * node.weight:>6.2f}%  {distance:>9}  {node.reason}".rstrip())
         return "\n".join([*lines, *filter(None, (self.note, self.skipped and f"skipped: {self.skipped}"))])
 
 
 def report_verdict(rule: Rule, replies: Replies, verdict: Verdict) -> RoundReport:
     """The report of a round in which the rule came to a value."""
-    told = not isinstance(rule.core, SortedRule)
+    alike = 1 / max(1, int((~verdict.rejected).sum())) if isinstance(rule.core, SortedRule) else None
     nodes = [
         NodeVerdict(
             node=reply.node,
-            weight=float(verdict.weights[i]) if told else None,
+            weight=float(verdict.weights[i]) if alike is None else alike * (not verdict.rejected[i]),
             distance=_number(float(verdict.distances[i])),
             rejected=bool(verdict.rejected[i]),
             reason=verdict.reasons[i],

@@ -1,7 +1,7 @@
 """The passes over the stack: `sketch`, `trim` and `combine`, each on the fastest path for its device and dtype.
 
 `reference` (plain torch) defines what they compute and runs everywhere; `cpu` is the compiled library, built with the
-package. `active()` tells which path runs.
+package; `cuda` is written in Triton. `active()` tells which path runs.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from robagg.kernels import cpu, reference
+from robagg.kernels import cpu, cuda, reference
 from robagg.kernels.reference import Rows
 
 _told = False
@@ -53,15 +54,35 @@ def choose(row: Tensor) -> ModuleType:
                 RuntimeWarning,
                 stacklevel=2,
             )
+    elif row.is_cuda and cuda.available():
+        return cuda
     return reference
 
 
+def walk(
+    kind: str, gram: Tensor, spread: Tensor, n: int, f: int, iterations: int, **more: Any
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor] | None:
+    """The n x n loop of a rule in one kernel, where there is one for it (None: do it step by step); see `cuda.walk`."""
+    if gram.is_cuda and len(gram) <= cuda.MOST and kind in cuda.KINDS and cuda.available():
+        return cuda.walk(kind, gram, spread, n, f, iterations, **more)
+    return None
+
+
+def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor] | None:
+    """Each row's nearest rows in one kernel, where there is one (None: sort them); see `cuda.neighbours`."""
+    if gram.is_cuda and n <= 2 * cuda.MOST and cuda.available():
+        return cuda.neighbours(gram, n, count)
+    return None
+
+
 def active(device: str | torch.device = "cpu") -> str:
-    """Which path runs on a device: "c (avx512)", "torch".
+    """Which path runs on a device: "c (avx512)", "triton", "torch".
 
     >>> active("cpu") in ("c (avx512)", "c (avx2)", "c (plain)", "torch")
     True
     """
     if torch.device(device).type == "cpu" and cpu.available():
         return f"c ({cpu.isa()})"
+    if torch.device(device).type == "cuda" and cuda.available():
+        return "triton"
     return "torch"

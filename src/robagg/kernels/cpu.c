@@ -1,7 +1,7 @@
 /* The passes over the stack on a CPU: see reference.py for what they compute, and cpu.py for who calls them.
 
-   One library holds the passes for AVX512, AVX2 and any other CPU, and picks at run time: cpu_passes.h is included once for each
-   instruction set and compute type. Build it without -ffast-math: NaN and Inf must show in the results. */
+   One library holds the passes for AVX512, AVX2 and any other CPU, and picks at run time: cpu_passes.h is included once
+   for each instruction set and compute type. Build it without -ffast-math: NaN and Inf must show in the results. */
 
 #include <math.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ enum { ABI = 1 };                                                /* cpu.py loads
 enum { SKETCH, TRIM, COMBINE };                                  /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */
-enum { LINE = 64, TILE_BYTES = 1 << 17, WIDE = 8, RUN_MAX = 32, FLUSH = 8, CHUNKS = 64 };
+enum { LINE = 64, TILE_BYTES = 1 << 17, WIDE = 8, FLUSH = 8, CHUNKS = 64 };
 
 struct row {
     const void *data; /* NULL: the origin */
@@ -81,30 +81,30 @@ static inline float half(uint16_t bits)
     return value;
 }
 
-/* Batcher's odd-even merge sort of 32 wires, built from merges of sorted halves; r is the distance between neighbours. */
+/* Batcher's odd-even merge sort of 32 wires, from merges of sorted halves; r is the distance between neighbours. */
 #define MERGE4(a, r) SWAP(a, a + 2 * r) SWAP(a + r, a + 3 * r) SWAP(a + r, a + 2 * r)
 #define MERGE8(a, r) MERGE4(a, 2 * r) MERGE4(a + r, 2 * r) ODD3(a + r, r)
-#define MERGE16(a, r) MERGE8(a, 2 * r) MERGE8(a + r, 2 * r) ODD3(a + r, r) SWAP(a + 7 * r, a + 8 * r) ODD3(a + 9 * r, r)
-#define MERGE32(a, r) \
-    MERGE16(a, 2 * r) MERGE16(a + r, 2 * r) ODD3(a + r, r) ODD3(a + 7 * r, r) ODD3(a + 13 * r, r) ODD3(a + 19 * r, r) ODD3(a + 25 * r, r)
+#define MERGE16(a, r)                                                                                                  \
+    MERGE8(a, 2 * r) MERGE8(a + r, 2 * r) ODD3(a + r, r) SWAP(a + 7 * r, a + 8 * r) ODD3(a + 9 * r, r)
+#define MERGE32(a, r)                                                                                                  \
+    MERGE16(a, 2 * r) MERGE16(a + r, 2 * r) ODD3(a + r, r) ODD3(a + 7 * r, r) ODD3(a + 13 * r, r) ODD3(a + 19 * r, r)  \
+    ODD3(a + 25 * r, r)
 #define ODD3(a, r) SWAP(a, a + r) SWAP(a + 2 * r, a + 3 * r) SWAP(a + 4 * r, a + 5 * r)
 #define SORT4(a) SWAP(a, a + 1) SWAP(a + 2, a + 3) MERGE4(a, 1)
 #define SORT8(a) SORT4(a) SORT4(a + 4) MERGE8(a, 1)
 #define SORT16(a) SORT8(a) SORT8(a + 8) MERGE16(a, 1)
 #define SORT32(a) SORT16(a) SORT16(a + 16) MERGE32(a, 1)
 
-/* The half-cleaners of a bitonic merge at distances 16, 8, 4, 2, 1. */
+/* The last layers of a bitonic merge: wires 8, 4, 2, 1 apart. */
 #define CLEAN2(a) SWAP(a, a + 1)
 #define CLEAN4(a) SWAP(a, a + 2) SWAP(a + 1, a + 3) CLEAN2(a) CLEAN2(a + 2)
 #define APART4(a, r) SWAP(a, a + r) SWAP(a + 1, a + 1 + r) SWAP(a + 2, a + 2 + r) SWAP(a + 3, a + 3 + r)
 #define CLEAN8(a) APART4(a, 4) CLEAN4(a) CLEAN4(a + 4)
 #define CLEAN16(a) APART4(a, 8) APART4(a + 4, 8) CLEAN8(a) CLEAN8(a + 8)
-#define BITONIC32 APART4(0, 16) APART4(4, 16) APART4(8, 16) APART4(12, 16) CLEAN16(0) CLEAN16(16)
 
-#define EACH_FROM_1(F)                                                                                                 \
-    F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16) F(17) F(18) F(19) F(20)     \
-    F(21) F(22) F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31) F(32)
-#define EACH(F)                                                                                                        \
+#define UP_TO_16(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16)
+#define UP_TO_32(F) F(17) F(18) F(19) F(20) F(21) F(22) F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31) F(32)
+#define EACH(F) /* wire */                                                                                             \
     F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16) F(17) F(18) F(19)      \
     F(20) F(21) F(22) F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31)
 #define BLOCKS3(F) F(1, 1) F(1, 2) F(1, 3) F(2, 1) F(2, 2) F(2, 3) F(3, 1) F(3, 2) F(3, 3)
@@ -133,7 +133,17 @@ static void halves_avx512(float *to, const uint16_t *from)
         _mm512_storeu_ps(to + k, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + k))));
 }
 #define HALVES halves_avx512
-static inline __m512i xor3(__m512i a, __m512i b, __m512i c) { return _mm512_ternarylogic_epi32(a, b, c, 0x96); }
+/* a ^ b ^ least is the greater one, from units that would idle while others take minima. */
+static inline __m512 other_ps(__m512 a, __m512 b, __m512 least)
+{
+    const __m512i i = _mm512_castps_si512(a), j = _mm512_castps_si512(b), k = _mm512_castps_si512(least);
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(i, j, k, 0x96));
+}
+static inline __m512d other_pd(__m512d a, __m512d b, __m512d least)
+{
+    const __m512i i = _mm512_castpd_si512(a), j = _mm512_castpd_si512(b), k = _mm512_castpd_si512(least);
+    return _mm512_castsi512_pd(_mm512_ternarylogic_epi64(i, j, k, 0x96));
+}
 
 #define NAME(x) x##_avx512_float
 #define FUSED
@@ -142,7 +152,7 @@ static inline __m512i xor3(__m512i a, __m512i b, __m512i c) { return _mm512_tern
 #define VLEN 16
 #define VMIN _mm512_min_ps
 #define VMAX _mm512_max_ps
-#define OTHER(a, b, least) _mm512_castsi512_ps(xor3(_mm512_castps_si512(a), _mm512_castps_si512(b), _mm512_castps_si512(least)))
+#define OTHER other_ps
 #define FMA _mm512_fmadd_ps
 #define SPLAT _mm512_set1_ps
 #define VSUM _mm512_reduce_add_ps
@@ -154,7 +164,7 @@ static inline __m512i xor3(__m512i a, __m512i b, __m512i c) { return _mm512_tern
 #define VLEN 8
 #define VMIN _mm512_min_pd
 #define VMAX _mm512_max_pd
-#define OTHER(a, b, least) _mm512_castsi512_pd(xor3(_mm512_castpd_si512(a), _mm512_castpd_si512(b), _mm512_castpd_si512(least)))
+#define OTHER other_pd
 #define FMA _mm512_fmadd_pd
 #define SPLAT _mm512_set1_pd
 #define VSUM _mm512_reduce_add_pd
@@ -215,10 +225,16 @@ typedef float float4 __attribute__((vector_size(16), may_alias));
 typedef int32_t int4 __attribute__((vector_size(16), may_alias));
 typedef double double2 __attribute__((vector_size(16), may_alias));
 typedef int64_t long2 __attribute__((vector_size(16), may_alias));
-static inline float4 min4(float4 a, float4 b) { const int4 less = a < b; return (float4)(((int4)a & less) | ((int4)b & ~less)); }
-static inline float4 max4(float4 a, float4 b) { const int4 more = a > b; return (float4)(((int4)a & more) | ((int4)b & ~more)); }
-static inline double2 min2(double2 a, double2 b) { const long2 less = a < b; return (double2)(((long2)a & less) | ((long2)b & ~less)); }
-static inline double2 max2(double2 a, double2 b) { const long2 more = a > b; return (double2)(((long2)a & more) | ((long2)b & ~more)); }
+#define SELECT(name, V, I, compare)                                                                                   \
+    static inline V name(V a, V b)                                                                                     \
+    {                                                                                                                  \
+        const I first = a compare b;                                                                                   \
+        return (V)(((I)a & first) | ((I)b & ~first));                                                                  \
+    }
+SELECT(min4, float4, int4, <)
+SELECT(max4, float4, int4, >)
+SELECT(min2, double2, long2, <)
+SELECT(max2, double2, long2, >)
 
 #define NAME(x) x##_plain_float
 #define FMA(a, b, c) ((a) * (b) + (c))
@@ -287,13 +303,14 @@ static void *work(void *argument)
     for (;;) {
         int64_t chunk = atomic_fetch_add(p->next, 1);
         if (chunk >= p->chunks) return NULL;
-        if (p->op == COMBINE) chunk = p->chunks - 1 - chunk; /* backwards: the columns a sketch saw last are still in cache */
+        if (p->op == COMBINE) chunk = p->chunks - 1 - chunk; /* the columns a sketch saw last are still in cache */
         const int64_t begin = chunk * p->chunk, end = begin + p->chunk < p->d ? begin + p->chunk : p->d;
         p->pass(p, begin, end, worker->scratch, p->sums + chunk);
     }
 }
 
-/* The mix as a list of its non-zeros. A row that no mixed row uses joins the first with weight 0: should it not be finite, that shows. */
+/* The mix as a list of its non-zeros. A row that no mixed row uses joins the first with weight 0: should it not be
+   finite, that shows. */
 static void list_terms(struct plan *p)
 {
     struct term *term = p->terms;
@@ -316,22 +333,31 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     const struct passes *passes = &all[job->isa][job->wide];
     const int64_t element = job->wide ? 8 : 4, size = job->op == COMBINE ? 0 : job->m + job->anchors;
     atomic_long next = 0;
-    struct plan p = {.op = job->op, .mixed = job->op != COMBINE && job->weights != NULL, .n = job->n, .m = job->m, .size = size,
-                     .lo = job->lo, .hi = job->hi, .d = job->d, .rows = job->rows, .weights = job->weights, .value = job->value,
-                     .pass = job->op == COMBINE ? passes->combine : passes->sorted, .next = &next};
+    struct plan p = {.op = job->op, .n = job->n, .m = job->m, .size = size, .lo = job->lo, .hi = job->hi, .d = job->d,
+                     .rows = job->rows, .weights = job->weights, .value = job->value, .next = &next};
+    p.mixed = job->op != COMBINE && job->weights != NULL;
+    p.pass = job->op == COMBINE ? passes->combine : passes->sorted;
 
-    /* A tile of a shape that does not depend on the threads, and small enough to stay in the second cache with the next. */
+    /* Tiles and chunks do not depend on the threads. A tile and its next stay in the second cache. */
     p.tile = TILE_BYTES / (element * (size + 1)) / 128 * 128;
     p.tile = p.tile < 128 ? 128 : p.tile > 512 ? 512 : p.tile;
     if (job->op == COMBINE) p.tile = 1024;
     int64_t most = job->op == SKETCH ? (1 << 22) / (size * size * 8) : CHUNKS;
     most = most > CHUNKS ? CHUNKS : most < 4 ? 4 : most;
     const int64_t tiles = (p.d + p.tile - 1) / p.tile;
-    const int64_t least = 65536 / ((p.n + size + 1) * p.tile) + 1; /* tiles worth a chunk */
-    p.chunk = ((tiles + most - 1) / most > least ? (tiles + most - 1) / most : least) * p.tile;
+    const int64_t least = 65536 / ((p.n + size + 1) * p.tile) + 1, share = (tiles + most - 1) / most;
+    p.chunk = (share > least ? share : least) * p.tile;
     p.chunks = p.chunk ? (p.d + p.chunk - 1) / p.chunk : 0;
+
+    /* Rows that need no converting are sorted where they lie, unless more of them share their place in a page than a
+       cache has room for, as rows of 2^k columns do: copied one after the other they do not drive each other out. */
+    int64_t together = 0;
     p.direct = !p.mixed;
-    for (int64_t k = 0; k < p.n; k++) p.direct &= p.rows[k].stride == 1 && p.rows[k].dtype == (job->wide ? FLOAT64 : FLOAT32);
+    for (int64_t k = 0; k < p.n; k++) {
+        p.direct &= p.rows[k].stride == 1 && p.rows[k].dtype == (job->wide ? FLOAT64 : FLOAT32);
+        together += ((uintptr_t)p.rows[k].data - (uintptr_t)p.rows[0].data) % 4096 < LINE;
+    }
+    p.direct &= together <= 8;
 
     int64_t threads = job->threads < p.chunks ? job->threads : p.chunks;
     threads = threads < 1 ? 1 : threads > CHUNKS ? CHUNKS : threads;
@@ -350,11 +376,13 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     for (int64_t k = 0; k < p.chunks; k++) p.sums[k] = (struct sums){0, (double *)at + (size_t)k * gram, 0};
     if (p.mixed) list_terms(&p);
 
-    /* Threads live for one call: nothing is left behind that a fork could break. One that cannot start leaves its chunks to the rest. */
+    /* Threads live for one call: nothing is left behind that a fork could break. One that cannot start leaves its chunks
+       to the rest. */
     pthread_t others[CHUNKS];
     struct worker workers[CHUNKS];
     int64_t started = 0;
-    for (int64_t k = 0; k < threads; k++) workers[k] = (struct worker){&p, (char *)block + (size_t)k * (own / LINE + 1) * LINE};
+    for (int64_t k = 0; k < threads; k++)
+        workers[k] = (struct worker){&p, (char *)block + (size_t)k * (own / LINE + 1) * LINE};
     while (started + 1 < threads && !pthread_create(others + started, NULL, work, workers + started + 1)) started++;
     work(workers);
     for (int64_t k = 0; k < started; k++) pthread_join(others[k], NULL);

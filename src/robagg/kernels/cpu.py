@@ -1,6 +1,7 @@
 """The passes over the stack in C (cpu.c), loaded with ctypes, which lets other Python threads run meanwhile.
 
-The same functions as in reference.py. Nothing is stacked or copied: the library gets a pointer and a stride for every row.
+The same functions as in reference.py. Nothing is stacked or copied: the library gets a pointer and a stride for every
+row.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 import torch
 from torch import Tensor
 
-Rows = Tensor | Sequence[Tensor]
+from robagg.kernels.reference import Rows
 
 _ABI = 1
 _SKETCH, _TRIM, _COMBINE = range(3)
@@ -114,7 +114,7 @@ def trim(
 def combine(
     vectors: Rows, coefficients: Tensor, *, compute: torch.dtype, isa: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The sum of coefficient times vector (d,), and whether any of it is not finite (). A coefficient 0 skips its vector."""
+    """The sum of coefficient times vector (d,), and whether any of it is not finite (); a coefficient 0 skips one."""
     used = [k for k, c in enumerate(coefficients.tolist()) if c != 0]
     value = torch.empty(vectors[0].shape[0], dtype=compute)
     alarm = torch.zeros((), dtype=torch.int32)
@@ -185,7 +185,7 @@ def _describe(rows: Rows, anchors: Sequence[Tensor | None], d: int) -> ctypes.Ar
         if vector.shape != (d,):
             raise ValueError(f"every row and anchor must have shape ({d},) like the first, got {tuple(vector.shape)}")
         described[k] = _Row(vector.data_ptr(), vector.stride(0), _DTYPES[vector.dtype], vector.element_size())
-    return cast("ctypes.Array[_Row]", described)
+    return described
 
 
 def _address(tensor: Tensor | None) -> int | None:

@@ -1,18 +1,34 @@
 /* The passes over the stack for one instruction set and one compute type; cpu.c includes this file once for each.
 
-   It wants from the includer: T (float or double), V (a vector of VLEN of them), NAME(x) (x with a suffix of its own), VMIN,
-   VMAX, FMA, SPLAT, VSUM on vectors, BLOCK (Gram blocks are BLOCK x BLOCK accumulators: as many as there are registers),
-   and HALVES, which widens float16 to float32.
+   It wants from the includer: T (float or double), V (a vector of VLEN of them), NAME(x) (x with a suffix of its own),
+   VMIN, VMAX, FMA, SPLAT, VSUM on vectors, BLOCK (a Gram block has BLOCK x BLOCK sums: as many as there are registers)
+   with its list BLOCKS, and HALVES, which widens 64 float16 to float32. With FUSED a sketch or a median of n <= 32 rows
+   gets a function of its own for each n, which leaves nothing but results in memory: for float only, as code costs too.
 
-   Columns are taken a tile at a time: the rows are copied (converted, gathered, mixed) into a compact tile that stays in
-   cache, so that rows a power of two apart do not fight for the same cache sets. Columns past d are zeros in the tile: they
-   add nothing to any sum. */
+   Columns are taken a tile at a time, which stays in cache. Columns past d are zeros: they add nothing to any sum. */
 
 typedef V NAME(loose) __attribute__((aligned(sizeof(T)))); /* the same vector at any address */
 #define LOOSE NAME(loose)
-#ifndef OTHER
+#ifndef OTHER /* that of a and b which is not `least` */
 #define OTHER(a, b, least) VMAX(a, b)
 #endif
+#ifdef FUSED
+#define RUN_MAX 32
+#define RUNS(F) UP_TO_16(F) UP_TO_32(F)
+#define BITONIC APART4(0, 16) APART4(4, 16) APART4(8, 16) APART4(12, 16) CLEAN16(0) CLEAN16(16)
+#else
+#define RUN_MAX 16
+#define RUNS(F) UP_TO_16(F)
+#define BITONIC CLEAN16(0)
+#endif
+
+struct NAME(tile) {
+    const T **from;     /* where the rows lie: in the stack, or converted or mixed in y */
+    const char **ahead; /* where the rows' next tile begins */
+    V *y;               /* rows and anchors, at last less the median; `pitch` vectors from one to the next */
+    V *centre, *mad;
+    ptrdiff_t pitch, count, step; /* `count` vectors of columns; `step` bytes of a row as it lies make one */
+};
 
 /* `count` elements of a vector, from element `at` on, into dst; zeros behind them up to `width`. */
 static void NAME(load)(T *restrict dst, const struct row *row, int64_t at, int64_t count, int64_t width)
@@ -20,7 +36,7 @@ static void NAME(load)(T *restrict dst, const struct row *row, int64_t at, int64
     const int64_t step = row->stride;
 #define COPY(type, convert)                                                                                            \
     do {                                                                                                               \
-        const type *restrict src = (const type *)row->data + at * step;                                               \
+        const type *restrict src = (const type *)row->data + at * step;                                                \
         if (step == 1)                                                                                                 \
             for (int64_t k = 0; k < count; k++) dst[k] = (T)convert(src[k]);                                           \
         else                                                                                                           \
@@ -31,12 +47,14 @@ static void NAME(load)(T *restrict dst, const struct row *row, int64_t at, int64
     else if (row->dtype == FLOAT64) COPY(double, );
     else if (row->dtype == BFLOAT16) COPY(uint16_t, bfloat);
     else {
-        uint16_t half[64];
+        uint16_t half[64] = {0};
         float wide[64];
         const uint16_t *src = (const uint16_t *)row->data + at * step;
         for (int64_t k = 0; k < count; k += 64) {
             const int64_t some = count - k < 64 ? count - k : 64;
-            for (int64_t l = 0; l < 64; l++) half[l] = l < some ? src[(k + l) * step] : 0;
+            if (step == 1) memcpy(half, src + k, (size_t)some * sizeof *half);
+            else
+                for (int64_t l = 0; l < some; l++) half[l] = src[(k + l) * step];
             HALVES(wide, half);
             for (int64_t l = 0; l < some; l++) dst[k + l] = (T)wide[l];
         }
@@ -45,9 +63,9 @@ static void NAME(load)(T *restrict dst, const struct row *row, int64_t at, int64
     memset(dst + count, 0, (size_t)(width - count) * sizeof(T));
 }
 
-/* Sorting n <= 32 vectors lane by lane, in registers. The network is that for 32 wires without the comparators that touch a
-   wire >= n: were those wires +inf, they would never move. n is a constant in each of the functions made from this, so the
-   compiler also leaves out what a result does not need. */
+/* Sorting n <= RUN_MAX vectors lane by lane, in registers. The network is that for 32 wires without the comparators
+   that touch a wire >= n: were those wires +inf, they would never move. n is a constant in each of the functions made
+   from this, so the compiler also leaves out what a result does not need. */
 #define SWAP(i, j)                                                                                                     \
     if ((j) < n) {                                                                                                     \
         const V least = VMIN(s[i], s[j]);                                                                              \
@@ -56,37 +74,33 @@ static void NAME(load)(T *restrict dst, const struct row *row, int64_t at, int64
     }
 #define READ(i) if ((i) < n) s[i] = *(const LOOSE *)(from[i] + at);
 #define WRITE(i) if ((i) < n) out[i] = s[i];
-/* The next tile comes from memory while this one is worked on; rows < SPARED come during the Gram products. */
-#define AHEAD(i) if ((i) < n && (i) >= SPARED) __builtin_prefetch(ahead[i] + v * step, 0, 3);
-
-/* Sorted vectors to `out`. */
 #define RUN(n_)                                                                                                        \
     static void NAME(run_##n_)(const T *const *from, ptrdiff_t at, V *out)                                             \
     {                                                                                                                  \
         enum { n = n_ };                                                                                               \
-        V s[RUN_MAX];                                                                                                  \
+        V s[32];                                                                                                       \
         EACH(READ) SORT32(0) EACH(WRITE)                                                                               \
     }
-EACH_FROM_1(RUN)
 #define RUN_NAME(n_) NAME(run_##n_),
-static void (*const NAME(run)[])(const T *const *, ptrdiff_t, V *) = {NULL, EACH_FROM_1(RUN_NAME)};
+RUNS(RUN)
+static void (*const NAME(run)[])(const T *const *, ptrdiff_t, V *) = {NULL, RUNS(RUN_NAME)};
 
-/* The last layers of a bitonic merge, those inside a block of 32; only the first `valid` are there, the others count as +inf.
-   With `across` set, the first layer of a merge of two runs of 32 comes before them: wire i meets wire 63 - i of the next run. */
+/* The last layers of a bitonic merge, those inside a block of RUN_MAX; only the first `valid` wires are there, the
+   others count as +inf. With `across` the layer before comes too: wire i of a run meets its mirror image in the next run. */
 static inline __attribute__((always_inline)) void NAME(settle)(V *out, ptrdiff_t valid, const int across)
 {
     enum { n = RUN_MAX };
-    V s[RUN_MAX];
+    V s[32];
 #define READ_VALID(i)                                                                                                  \
-    s[i] = (i) < valid ? out[i] : SPLAT((T)INFINITY);                                                                  \
-    if (across && 2 * RUN_MAX - 1 - (i) < valid) {                                                                     \
-        V *far = out + 2 * RUN_MAX - 1 - (i);                                                                          \
+    if ((i) < n) s[i] = (i) < valid ? out[i] : SPLAT((T)INFINITY);                                                     \
+    if ((i) < n && across && 2 * n - 1 - (i) < valid) {                                                                \
+        V *far = out + 2 * n - 1 - (i);                                                                                \
         const V least = VMIN(s[i], *far);                                                                              \
         *far = OTHER(s[i], *far, least);                                                                               \
         s[i] = least;                                                                                                  \
     }
-#define WRITE_VALID(i) if ((i) < valid) out[i] = s[i];
-    EACH(READ_VALID) BITONIC32 EACH(WRITE_VALID)
+#define WRITE_VALID(i) if ((i) < n && (i) < valid) out[i] = s[i];
+    EACH(READ_VALID) BITONIC EACH(WRITE_VALID)
 }
 
 static void NAME(merge)(V *s, ptrdiff_t valid)
@@ -107,7 +121,7 @@ static inline void NAME(swap)(V *a, V *b)
     *a = least;
 }
 
-/* Sort n vectors lane by lane into s: runs of 32 in registers, then bitonic merges of runs. */
+/* Sort n vectors lane by lane into s: runs in registers, then bitonic merges of runs. */
 static void NAME(sort)(const T *const *from, ptrdiff_t at, ptrdiff_t n, V *s)
 {
     for (ptrdiff_t i = 0; i < n; i += RUN_MAX) NAME(run)[n - i < RUN_MAX ? n - i : RUN_MAX](from + i, at, s + i);
@@ -124,7 +138,7 @@ static void NAME(sort)(const T *const *from, ptrdiff_t at, ptrdiff_t n, V *s)
 }
 
 /* The median of n sorted vectors, and the median distance to it. */
-static inline __attribute__((always_inline)) V NAME(centre)(const V *s, const ptrdiff_t n, V *mad)
+static inline __attribute__((always_inline)) V NAME(median)(const V *s, const ptrdiff_t n, V *mad)
 {
     const V half = SPLAT((T)0.5);
     const ptrdiff_t h = n / 2;
@@ -151,45 +165,44 @@ static inline V NAME(range)(const V *s, ptrdiff_t lo, ptrdiff_t hi)
 }
 
 #ifdef FUSED
-/* The same for a whole tile with nothing but the results leaving the registers. */
-#define CENTRE(i) if ((i) < n) y[(i) * pitch + v] = *(const LOOSE *)(from[i] + at) - centre[v];
-#define SKETCHED(n_)                                                                                                   \
-    static void NAME(sketched_##n_)(const T *const *from, const char *const *ahead, ptrdiff_t step, ptrdiff_t count,   \
-                                    V *centre, V *mad, V *y, ptrdiff_t pitch)                                          \
+/* A tile's medians, and for a sketch its MADs and its rows less the median. Its next tile comes from memory meanwhile;
+   the rows < spared are left to the Gram products, so that memory is busy then too. */
+#define AHEAD(i) if ((i) < n && (i) >= spared) __builtin_prefetch(ahead[i] + v * step, 0, 3);
+#define CENTRE(i) if ((i) < n) y[(i) * pitch + v] = *(const LOOSE *)(from[i] + at) - centre;
+#define COLUMNS(name, n_, sketch)                                                                                      \
+    static void NAME(name)(const struct NAME(tile) *t)                                                                 \
     {                                                                                                                  \
-        enum { n = n_, SPARED = ((n_ + BLOCK - 1) / BLOCK) * ((n_ + BLOCK - 1) / BLOCK + 1) / 2 };                       \
+        enum { n = n_, blocks = (n_ + BLOCK - 1) / BLOCK, spared = sketch ? blocks * (blocks + 1) / 2 : 0 };           \
+        const T *const *from = t->from;                                                                                \
+        const char *const *ahead = t->ahead;                                                                           \
+        const ptrdiff_t pitch = t->pitch, count = t->count, step = t->step;                                            \
+        V *const y = t->y, *const centres = t->centre, *const mads = t->mad;                                           \
         for (ptrdiff_t v = 0, at = 0; v < count; v++, at += VLEN) {                                                    \
-            V s[RUN_MAX];                                                                                              \
+            V s[32], mad;                                                                                              \
             EACH(READ) EACH(AHEAD) SORT32(0)                                                                           \
-            centre[v] = NAME(centre)(s, n,      mad + v);                                                              \
-            EACH(CENTRE)                                                                                               \
+            const V centre = NAME(median)(s, n, &mad);                                                                 \
+            centres[v] = centre;                                                                                       \
+            if (sketch) {                                                                                              \
+                mads[v] = mad;                                                                                         \
+                EACH(CENTRE)                                                                                           \
+            }                                                                                                          \
         }                                                                                                              \
+        (void)pitch, (void)y, (void)mads;                                                                              \
     }
-#define SKETCHED_NAME(n_) NAME(sketched_##n_),
-EACH_FROM_1(SKETCHED)
-static void (*const NAME(sketched)[])(const T *const *, const char *const *, ptrdiff_t, ptrdiff_t, V *, V *, V *, ptrdiff_t) = {
-    NULL, EACH_FROM_1(SKETCHED_NAME)};
-
-#define MEDIAN(n_)                                                                                                     \
-    static void NAME(median_##n_)(const T *const *from, const char *const *ahead, ptrdiff_t step, ptrdiff_t count, V *centre) \
-    {                                                                                                                  \
-        enum { n = n_, SPARED = 0 };                                                                                   \
-        for (ptrdiff_t v = 0, at = 0; v < count; v++, at += VLEN) {                                                    \
-            V s[RUN_MAX];                                                                                              \
-            V unused;                                                                                                  \
-            EACH(READ) EACH(AHEAD) SORT32(0)                                                                           \
-            centre[v] = NAME(centre)(s, n,      &unused);                                                              \
-        }                                                                                                              \
-    }
+#define FUSE(n_) COLUMNS(sketch_##n_, n_, 1) COLUMNS(median_##n_, n_, 0)
+#define SKETCH_NAME(n_) NAME(sketch_##n_),
 #define MEDIAN_NAME(n_) NAME(median_##n_),
-EACH_FROM_1(MEDIAN)
-static void (*const NAME(median)[])(const T *const *, const char *const *, ptrdiff_t, ptrdiff_t, V *) = {NULL, EACH_FROM_1(MEDIAN_NAME)};
+RUNS(FUSE)
+static void (*const NAME(sketches)[])(const struct NAME(tile) *) = {NULL, RUNS(SKETCH_NAME)};
+static void (*const NAME(medians)[])(const struct NAME(tile) *) = {NULL, RUNS(MEDIAN_NAME)};
 #endif
 
 /* The products of R rows at a with C rows at b, added lane by lane; the lower half of a diagonal block is left out. */
 static inline __attribute__((always_inline)) void
-NAME(block)(const int R, const int C, const int diagonal, const V *a, const V *b, ptrdiff_t pitch, ptrdiff_t count, V *sums, const char *ahead, ptrdiff_t step)
+NAME(block)(const int R, const int C, const int diagonal, const struct NAME(tile) *t, const V *a, const V *b, V *sums,
+            const char *ahead)
 {
+    const ptrdiff_t pitch = t->pitch, count = t->count, step = t->step;
     V g[BLOCK][BLOCK], left[BLOCK];
 #define PAIRS                                                                                                          \
     _Pragma("GCC unroll 8") for (int j = 0; j < C; j++) _Pragma("GCC unroll 8") for (int i = 0; i < R; i++)            \
@@ -208,28 +221,28 @@ NAME(block)(const int R, const int C, const int diagonal, const V *a, const V *b
 #undef PAIRS
 }
 #define PRODUCT(R, C)                                                                                                  \
-    static void NAME(block_##R##C)(const V *a, const V *b, ptrdiff_t pitch, ptrdiff_t count, V *sums, const char *ahead, ptrdiff_t step) \
+    static void NAME(block_##R##C)(const struct NAME(tile) *t, const V *a, const V *b, V *sums, const char *ahead)     \
     {                                                                                                                  \
-        if (R == C && a == b) NAME(block)(R, C, 1, a, b, pitch, count, sums, ahead, step);                             \
-        else NAME(block)(R, C, 0, a, b, pitch, count, sums, ahead, step);                                              \
+        if (R == C && a == b) NAME(block)(R, C, 1, t, a, b, sums, ahead);                                              \
+        else NAME(block)(R, C, 0, t, a, b, sums, ahead);                                                               \
     }
 #define PRODUCT_NAME(R, C) NAME(block_##R##C),
 BLOCKS(PRODUCT)
-static void (*const NAME(product)[])(const V *, const V *, ptrdiff_t, ptrdiff_t, V *, const char *, ptrdiff_t) = {BLOCKS(PRODUCT_NAME)};
+static void (*const NAME(product)[])(const struct NAME(tile) *, const V *, const V *, V *, const char *) = {
+    BLOCKS(PRODUCT_NAME)};
 
-/* For each pair of blocks I <= J of the rows: add the tile's products to the vectors `sums`, or, at a flush, the vectors to the
-   float64 matrix. Blocks are of nearly equal size, so that few registers idle. */
-static void NAME(gram)(const V *x, ptrdiff_t pitch, ptrdiff_t count, ptrdiff_t size, V *sums, double *flush, const char *const *ahead, ptrdiff_t n, ptrdiff_t step)
+/* For each pair of blocks I <= J of the `size` rows: add the tile's products to the vectors `sums`, or, at a flush, the
+   vectors to the float64 matrix. Blocks are of nearly equal size, so that few registers idle. */
+static void NAME(gram)(const struct NAME(tile) *t, ptrdiff_t n, ptrdiff_t size, V *sums, double *flush)
 {
     const ptrdiff_t blocks = (size + BLOCK - 1) / BLOCK;
-    ptrdiff_t pair = 0;
-    for (ptrdiff_t I = 0; I < blocks; I++) {
+    for (ptrdiff_t I = 0, pair = 0; I < blocks; I++) {
         const ptrdiff_t i0 = I * size / blocks, i1 = (I + 1) * size / blocks;
-        for (ptrdiff_t J = I; J < blocks; J++, sums += BLOCK * BLOCK) {
+        for (ptrdiff_t J = I; J < blocks; J++, pair++, sums += BLOCK * BLOCK) {
             const ptrdiff_t j0 = J * size / blocks, j1 = (J + 1) * size / blocks;
             if (flush == NULL) {
-                NAME(product)[(i1 - i0 - 1) * BLOCK + j1 - j0 - 1](x + i0 * pitch, x + j0 * pitch, pitch, count, sums, ahead[pair % n], step);
-                pair++;
+                const V *a = t->y + i0 * t->pitch, *b = t->y + j0 * t->pitch;
+                NAME(product)[(i1 - i0 - 1) * BLOCK + j1 - j0 - 1](t, a, b, sums, t->ahead[pair % n]);
                 continue;
             }
             for (ptrdiff_t i = i0; i < i1; i++)
@@ -242,91 +255,103 @@ static void NAME(gram)(const V *x, ptrdiff_t pitch, ptrdiff_t count, ptrdiff_t s
     }
 }
 
-/* Rows of `mix` times x into y. Eight vectors of columns at a time, so that what is read again and again stays in the nearest
-   cache; zero coefficients are not stored in the list, so sparse matrices cost what they hold. */
-static void NAME(mix)(const struct term *terms, const int64_t *ends, ptrdiff_t m, const V *x, V *y, ptrdiff_t pitch, ptrdiff_t count)
+/* Rows of the mix times `raw` into y. Eight vectors of columns at a time, so that what is read again and again stays in
+   the nearest cache; the list has no zero coefficients, so sparse matrices cost what they hold. */
+static void NAME(mix)(const struct plan *p, const struct NAME(tile) *t, const V *raw)
 {
-    for (ptrdiff_t v = 0; v < count; v += WIDE) {
-        const struct term *term = terms;
-        for (ptrdiff_t i = 0; i < m; i++) {
+    const ptrdiff_t pitch = t->pitch;
+    for (ptrdiff_t v = 0; v < t->count; v += WIDE) {
+        const struct term *term = p->terms;
+        for (ptrdiff_t i = 0; i < p->m; i++) {
             V sum[WIDE];
             _Pragma("GCC unroll 8") for (int k = 0; k < WIDE; k++) sum[k] = SPLAT((T)0);
-            for (; term < terms + ends[i]; term++) {
-                const V *source = x + term->row * pitch + v, c = SPLAT((T)term->weight);
+            for (; term < p->terms + p->ends[i]; term++) {
+                const V *source = raw + term->row * pitch + v, c = SPLAT((T)term->weight);
                 _Pragma("GCC unroll 8") for (int k = 0; k < WIDE; k++) sum[k] = FMA(source[k], c, sum[k]);
             }
-            _Pragma("GCC unroll 8") for (int k = 0; k < WIDE; k++) y[i * pitch + v + k] = sum[k];
+            _Pragma("GCC unroll 8") for (int k = 0; k < WIDE; k++) t->y[i * pitch + v + k] = sum[k];
         }
     }
 }
 
-/* Scratch bytes of one thread. */
+/* Scratch bytes of one thread, in the order in which `sorted` deals them out. */
 static size_t NAME(scratch)(const struct plan *p)
 {
-    const size_t blocks = (size_t)(p->size + BLOCK - 1) / BLOCK;
-    const size_t rows = (size_t)(p->mixed ? p->n : 0) + (size_t)p->size + 2;
-    return rows * ((size_t)p->tile * sizeof(T) + LINE) + ((size_t)p->m + blocks * (blocks + 1) / 2 * BLOCK * BLOCK) * sizeof(V) +
-           (size_t)(p->m + p->n) * sizeof(void *);
+    const size_t blocks = (size_t)(p->size + BLOCK - 1) / BLOCK, m = (size_t)p->m, n = (size_t)p->n;
+    const size_t rows = (size_t)p->size + (p->mixed ? n : 0) + 2;
+    return rows * ((size_t)p->tile * sizeof(T) + LINE) + (m + blocks * (blocks + 1) / 2 * BLOCK * BLOCK) * sizeof(V) +
+           (2 * m + n) * sizeof(void *);
 }
 
 /* Columns begin..end of sketch or trim: the median or trimmed mean to p->value, and this chunk's own sums to `sums`. */
 static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void *scratch, struct sums *sums)
 {
     const ptrdiff_t n = p->n, m = p->m, size = p->size, blocks = (size + BLOCK - 1) / BLOCK;
-    const ptrdiff_t pitch = (ptrdiff_t)(p->tile * (int64_t)sizeof(T) + LINE) / (ptrdiff_t)sizeof(V);
-    V *y = scratch, *raw = p->mixed ? y + size * pitch : y, *centre = raw + (p->mixed ? n : size) * pitch, *mad = centre + pitch;
-    V *s = mad + pitch, *lanes = s + m, trouble[4] = {SPLAT((T)0), SPLAT((T)0), SPLAT((T)0), SPLAT((T)0)};
-    const T **from = (const T **)(lanes + blocks * (blocks + 1) / 2 * BLOCK * BLOCK);
-    const char **ahead = (const char **)(from + m);
+    const ptrdiff_t pairs = blocks * (blocks + 1) / 2, lanes = pairs * BLOCK * BLOCK;
+    struct NAME(tile) tile = {.y = scratch, .step = VLEN * p->rows->bytes}, *const t = &tile;
+    /* An odd number of cache lines: rows of the tile do not fight for the same cache sets. */
+    const ptrdiff_t pitch = t->pitch = (ptrdiff_t)((size_t)p->tile * sizeof(T) + LINE) / (ptrdiff_t)sizeof(V);
+    V *const raw = p->mixed ? t->y + size * pitch : t->y;
+    t->centre = t->y + (size + (p->mixed ? n : 0)) * pitch;
+    t->mad = t->centre + pitch;
+    V *const s = t->mad + pitch, *const products = s + m;
+    const V zero = SPLAT((T)0);
+    V trouble[4] = {zero, zero, zero, zero};
+    t->from = (const T **)(products + lanes);
+    t->ahead = (const char **)(t->from + m);
     const int median = p->op == TRIM && p->lo == (m - 1) / 2 && p->hi == m / 2 + 1;
     double spread[8] = {0};
     int since = 0;
-    memset(lanes, 0, (size_t)(blocks * (blocks + 1) / 2 * BLOCK * BLOCK) * sizeof(V));
+    memset(products, 0, (size_t)lanes * sizeof(V));
     for (int64_t at = begin; at < end; at += p->tile) {
         const int64_t some = end - at < p->tile ? end - at : p->tile;
-        const ptrdiff_t count = (some + VLEN * WIDE - 1) / (VLEN * WIDE) * WIDE;
+        const ptrdiff_t count = t->count = (some + VLEN * WIDE - 1) / (VLEN * WIDE) * WIDE;
         const int direct = p->direct && some == p->tile;
         for (ptrdiff_t i = 0; i < n; i++) {
             const struct row *row = p->rows + i;
-            const T *where = (const T *)row->data + at;
-            if (!direct) NAME(load)((T *)(raw + i * pitch), row, at, some, count * VLEN), where = (const T *)(raw + i * pitch);
-            if (!p->mixed) from[i] = where;
-            ahead[i] = (const char *)row->data + (at + p->tile) * row->stride * row->bytes;
-            if (p->op == TRIM)
+            T *const copy = (T *)(raw + i * pitch);
+            if (!direct) NAME(load)(copy, row, at, some, count * VLEN);
+            const T *const where = direct ? (const T *)row->data + at : copy;
+            if (!p->mixed) t->from[i] = where;
+            if (p->op == TRIM) /* 0 times what is not finite is NaN */
                 for (ptrdiff_t v = 0; v < count; v += 4)
                     _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)
-                        trouble[k] = FMA(*(const LOOSE *)(where + (v + k) * VLEN), SPLAT((T)0), trouble[k]);
+                        trouble[k] = FMA(*(const LOOSE *)(where + (v + k) * VLEN), zero, trouble[k]);
+        }
+        for (ptrdiff_t i = 0; i < (m > n ? m : n); i++) {
+            const struct row *row = p->rows + i % n;
+            t->ahead[i] = (const char *)row->data + (at + p->tile) * row->stride * row->bytes;
         }
         if (p->mixed) {
-            NAME(mix)(p->terms, p->ends, m, raw, y, pitch, count);
-            for (ptrdiff_t i = 0; i < m; i++) from[i] = (const T *)(y + i * pitch);
+            NAME(mix)(p, t, raw);
+            for (ptrdiff_t i = 0; i < m; i++) t->from[i] = (const T *)(t->y + i * pitch);
         }
-        const ptrdiff_t step = VLEN * p->rows->bytes;
 #ifdef FUSED
-        if (m <= RUN_MAX && p->op == SKETCH) NAME(sketched)[m](from, ahead, step, count, centre, mad, y, pitch);
-        else if (m <= RUN_MAX && median) NAME(median)[m](from, ahead, step, count, centre);
+        if (m <= RUN_MAX && p->op == SKETCH) NAME(sketches)[m](t);
+        else if (m <= RUN_MAX && median) NAME(medians)[m](t);
         else
 #endif
         for (ptrdiff_t v = 0; v < count; v++) {
-            for (ptrdiff_t i = p->op == SKETCH ? blocks * (blocks + 1) / 2 : 0; i < n; i++) __builtin_prefetch(ahead[i] + v * step, 0, 3);
-            NAME(sort)(from, v * VLEN, m, s);
-            if (p->op == TRIM) {
-                centre[v] = median ? NAME(centre)(s, m, mad) : NAME(range)(s, p->lo, p->hi);
-                continue;
-            }
-            centre[v] = NAME(centre)(s, m, mad + v);
-            for (ptrdiff_t i = 0; i < m; i++) y[i * pitch + v] = *(const LOOSE *)(from[i] + v * VLEN) - centre[v];
+            const ptrdiff_t spared = p->op == SKETCH ? pairs : 0;
+            for (ptrdiff_t i = spared; i < n; i++) __builtin_prefetch(t->ahead[i] + v * t->step, 0, 3);
+            NAME(sort)(t->from, v * VLEN, m, s);
+            if (p->op == TRIM && !median) t->centre[v] = NAME(range)(s, p->lo, p->hi);
+            else t->centre[v] = NAME(median)(s, m, t->mad + v);
+            for (ptrdiff_t i = 0; i < (p->op == SKETCH ? m : 0); i++)
+                t->y[i * pitch + v] = *(const LOOSE *)(t->from[i] + v * VLEN) - t->centre[v];
         }
-        memcpy((T *)p->value + at, centre, (size_t)some * sizeof(T));
+        memcpy((T *)p->value + at, t->centre, (size_t)some * sizeof(T));
         if (p->op == TRIM) continue;
+        const T *const mad = (const T *)t->mad;
         for (ptrdiff_t k = 0; k < count * VLEN; k += 8)
-            for (int l = 0; l < 8; l++) spread[l] += (double)((T *)mad)[k + l] * (double)((T *)mad)[k + l];
+            for (int l = 0; l < 8; l++) spread[l] += (double)mad[k + l] * (double)mad[k + l];
         for (ptrdiff_t i = m; i < size; i++) {
-            NAME(load)((T *)(y + i * pitch), p->rows + n + i - m, at, some, count * VLEN);
-            for (ptrdiff_t v = 0; v < count; v++) y[i * pitch + v] = y[i * pitch + v] - centre[v];
+            V *const anchor = t->y + i * pitch;
+            NAME(load)((T *)anchor, p->rows + n + i - m, at, some, count * VLEN);
+            for (ptrdiff_t v = 0; v < count; v++) anchor[v] = anchor[v] - t->centre[v];
         }
-        NAME(gram)(y, pitch, count, size, lanes, NULL, ahead, n, step);
-        if (++since == FLUSH || at + some == end) NAME(gram)(y, pitch, count, size, lanes, sums->gram, ahead, n, step), since = 0;
+        NAME(gram)(t, n, size, products, NULL);
+        if (++since == FLUSH || at + some == end) NAME(gram)(t, n, size, products, sums->gram), since = 0;
     }
     for (int l = 0; l < 8; l++) sums->spread += spread[l];
     sums->alarm = !(VSUM(trouble[0]) + VSUM(trouble[1]) + VSUM(trouble[2]) + VSUM(trouble[3]) == 0);
@@ -347,7 +372,7 @@ static void NAME(combine)(const struct plan *p, int64_t begin, int64_t end, void
             for (int k = 0; k < 4; k++) {
                 const struct row *row = i + k < p->n ? p->rows + i + k : &origin;
                 c[k] = SPLAT(i + k < p->n ? (T)p->weights[i + k] : (T)0);
-                if (row->stride == 1 && row->bytes == sizeof(T) && some == count * VLEN)
+                if (row->stride == 1 && row->bytes == (int32_t)sizeof(T) && some == count * VLEN)
                     source[k] = (const LOOSE *)((const T *)row->data + at);
                 else {
                     V *copy = sum + (k + 1) * pitch;
@@ -356,7 +381,8 @@ static void NAME(combine)(const struct plan *p, int64_t begin, int64_t end, void
                 }
             }
             for (ptrdiff_t v = 0; v < count; v++)
-                sum[v] = FMA(source[3][v], c[3], FMA(source[2][v], c[2], FMA(source[1][v], c[1], FMA(source[0][v], c[0], sum[v]))));
+                sum[v] = FMA(source[3][v], c[3],
+                             FMA(source[2][v], c[2], FMA(source[1][v], c[1], FMA(source[0][v], c[0], sum[v]))));
         }
         for (ptrdiff_t v = 0; v < count; v++) trouble = FMA(sum[v], SPLAT((T)0), trouble);
         memcpy((T *)p->value + at, sum, (size_t)some * sizeof(T));
@@ -367,19 +393,22 @@ static void NAME(combine)(const struct plan *p, int64_t begin, int64_t end, void
 #undef SWAP
 #undef READ
 #undef WRITE
-#undef AHEAD
 #undef RUN
 #undef RUN_NAME
 #undef READ_VALID
 #undef WRITE_VALID
+#undef AHEAD
 #undef CENTRE
-#undef SKETCHED
-#undef SKETCHED_NAME
-#undef MEDIAN
+#undef COLUMNS
+#undef FUSE
+#undef SKETCH_NAME
 #undef MEDIAN_NAME
 #undef PRODUCT
 #undef PRODUCT_NAME
 #undef LOOSE
+#undef RUN_MAX
+#undef RUNS
+#undef BITONIC
 #undef OTHER
 #undef FUSED
 #undef NAME

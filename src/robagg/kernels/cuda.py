@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robagg.kernels import cuda_source, reference
+from robagg.kernels import cuda_source, cuda_walk, reference
+from robagg.kernels.cuda_walk import KINDS
 from robagg.kernels.reference import Rows
 
 MOST = 64
@@ -25,6 +26,7 @@ MIXED = 256
 """Rows that may be mixed into no more than MOST."""
 LOOSE = 128
 """Vectors at addresses of their own that one kernel combines."""
+__all__ = ["KINDS", "MOST", "available", "combine", "neighbours", "plans", "sketch", "trim", "walk"]
 _HALF = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -117,28 +119,14 @@ def combine(vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.d
     return value, alarm.view(torch.bool)
 
 
-def walk(
-    kind: str,
-    gram: Tensor,
-    spread: Tensor,
-    n: int,
-    f: int,
-    iterations: int,
-    parameter: float | None,
-    rounding: float,
-    anchor: int | None,
-) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
+def walk(kind: str, gram: Tensor, *rest: Any, **more: Any) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
     """The whole loop of a rule in one kernel; see `cuda_walk.walk`."""
-    from robagg.kernels import cuda_walk
-
     with _on(gram.device):
-        return cuda_walk.walk(kind, gram, spread, n, f, iterations, parameter, rounding, anchor)
+        return cuda_walk.walk(kind, gram, *rest, **more)
 
 
 def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor]:
     """For each row its `count` nearest; see `Sketch.neighbours`."""
-    from robagg.kernels import cuda_walk
-
     with _on(gram.device):
         return cuda_walk.neighbours(gram, n, count)
 

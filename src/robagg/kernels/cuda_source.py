@@ -1,7 +1,7 @@
 """Triton source for the passes, written out for each number of rows.
 
 Sorting n values of a column needs them in n registers under n names, and Triton has no arrays of registers: so the
-network is spelled out, line by line, for its n. Each row of a tile is one block of columns; comparators are min and max.
+network is spelled out, line by line, for its n. A row of a tile is one block of columns; comparators are min and max.
 """
 
 from __future__ import annotations
@@ -199,8 +199,8 @@ def loads(m: int, n: int, loose: bool, mix: bool, *, alarm: bool) -> Iterator[st
 
 def chunk_of(m: int, n: int) -> int:
     """How many of n rows are mixed into m in one stretch of code: all, or parts of about one size."""
-    parts = -(-m * n // UNROLLED)
-    return n if parts == 1 else -(-n // parts // 4) * 4
+    parts = -(-m * n // 512)  # longer stretches spill registers
+    return n if m * n <= UNROLLED else -(-n // parts // 4) * 4
 
 
 def prologue(loose: bool) -> Iterator[str]:

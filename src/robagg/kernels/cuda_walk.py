@@ -1,4 +1,4 @@
-"""The n x n work of the rules on a CUDA device, each in one kernel: a hundred small torch calls cost more than the passes.
+"""The n x n work of the rules on a CUDA device, each in one kernel: a hundred torch calls cost more than the passes.
 
 The same arithmetic, in float64, as `loop.Loop.weights` with the rules' `pull`, and as `Sketch.neighbours`.
 """
@@ -29,6 +29,7 @@ def walk(
     iterations: int,
     parameter: float | None,
     rounding: float,
+    blur: Tensor | None,
     anchor: int | None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
     """Coefficients (n+a,), tau () and rows outside it (n,) (None for RFA and MCA), and the last distances (n,).
@@ -37,7 +38,7 @@ def walk(
         kind: one of KINDS.
         gram: (n+a, n+a) float64; spread: () float64.
         parameter: CC's tau, RFA's smoothing, MCA's sigma (None: the median distance); nothing to the others.
-        rounding: `Sketch.rounding`.
+        rounding: `Sketch.rounding`; blur: `Sketch.blur` ().
         anchor: the anchor the loop starts from; None: the centre.
     """
     size, device = len(gram), gram.device
@@ -47,8 +48,10 @@ def walk(
     # A float argument would be rounded to float32: its 64 bits go as an integer, and have more than 32 digits.
     bits = struct.unpack("<q", struct.pack("<d", 1.0 if parameter is None else parameter))[0]
     _build(_walk)[(1,)](
-        gram.contiguous(), spread, out, outside, size, n, f, iterations, -1 if anchor is None else anchor, bits, rounding,
-        KIND=KINDS.index(kind), ADAPT=parameter is None, P=padded, num_warps=1 if padded <= 32 else 4,
+        gram.contiguous(), spread, spread if blur is None else blur, out, outside, size, n, f, iterations,
+        -1 if anchor is None else anchor, bits, rounding,
+        KIND=KINDS.index(kind), ADAPT=parameter is None, BLUR=blur is not None, P=padded,
+        num_warps=1 if padded <= 32 else 4,
     )  # fmt: skip
     coefficients, reach, tau = out[:size], out[size : size + n], out[size + n]
     if kind in ("rfa", "mca"):
@@ -57,7 +60,7 @@ def walk(
 
 
 def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor]:
-    """For each row its `count` nearest, itself first: squared distances and indices (n, count). Ties: the lower index."""
+    """For each row its `count` nearest, itself first: squared distances and indices (n, count). Ties: lower index."""
     values = torch.empty(n, count, dtype=torch.float64, device=gram.device)
     indices = torch.empty(n, count, dtype=torch.int64, device=gram.device)
     padded = max(16, 1 << (n - 1).bit_length())
@@ -80,8 +83,8 @@ def _build(kernel: Any) -> Any:
 
 
 def _walk(  # type: ignore[no-untyped-def]
-    gram, spread, out, outside, size, n, f, iterations, anchor, bits, rounding,
-    KIND: tl.constexpr, ADAPT: tl.constexpr, P: tl.constexpr,
+    gram, spread, blur, out, outside, size, n, f, iterations, anchor, bits, rounding,
+    KIND: tl.constexpr, ADAPT: tl.constexpr, BLUR: tl.constexpr, P: tl.constexpr,
 ):  # fmt: skip
     at = tl.arange(0, P)
     row = at < n
@@ -105,6 +108,8 @@ def _walk(  # type: ignore[no-untyped-def]
         squared = tl.maximum(square - 2.0 * product + norm, 0.0)
         reach = length + tl.sum(tl.abs(c) * length, axis=0)
         slack = eps * reach * reach
+        if BLUR:
+            slack += tl.load(blur)
         if KIND == 2:
             tau2 = parameter * parameter
         if KIND < 2:

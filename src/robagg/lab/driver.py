@@ -80,11 +80,17 @@ def sweep(
         if len(unique) < len(runs):
             summary.notes.append(f"{len(runs) - len(unique)} runs are the same as others and are done once")
         watcher.begin(unique, todo, summary.notes)
+        earlier = dict(opened.records)
         try:
             if todo:
-                _choose(executor, options)(todo, options, _Writer(opened, watcher, summary, options))
+                _choose(executor, options)(todo, options, _Writer(opened, watcher, summary.notes, options))
         except KeyboardInterrupt:
             summary.stopped = True
+        # Counted in the store, since Ctrl-C may come between writing and counting.
+        fresh = [r for run in todo if (r := opened.records.get(run.key)) is not None and r is not earlier.get(run.key)]
+        summary.ran = len(fresh)
+        summary.failed = [record for record in fresh if record["status"] != "ok"]
+        summary.diverged = [r for r in fresh if r["status"] == "ok" and r["diverged"] is not None]
         summary.seconds = time.perf_counter() - begin
     return summary
 
@@ -104,8 +110,8 @@ def tell_time(seconds: float) -> str:
 class _Writer(Watcher):
     """Puts each record into the store before anybody else hears of it."""
 
-    def __init__(self, store: Store, watcher: Watcher, summary: Summary, options: Options) -> None:
-        self.store, self.watcher, self.summary, self.options = store, watcher, summary, options
+    def __init__(self, store: Store, watcher: Watcher, notes: list[str], options: Options) -> None:
+        self.store, self.watcher, self.notes, self.options = store, watcher, notes, options
 
     def start(self, run: Run) -> None:
         self.watcher.start(run)
@@ -114,18 +120,13 @@ class _Writer(Watcher):
         self.watcher.progress(run, done, rounds, accuracy)
 
     def say(self, text: str) -> None:
-        self.summary.notes.append(text)
+        self.notes.append(text)
         self.watcher.say(text)
 
     def finish(self, run: Run, record: Record) -> None:
         self.store.append(record)
         if self.options.checkpoints is not None:
             checkpoint.clean(Path(self.options.checkpoints), run.key)
-        self.summary.ran += 1
-        if record["status"] != "ok":
-            self.summary.failed.append(record)
-        elif record["diverged"] is not None:
-            self.summary.diverged.append(record)
         self.watcher.finish(run, record)
 
 

@@ -81,7 +81,7 @@ def execute(
                 kept = Checkpoint(Path(checkpoints), run.key, environment, loop, patience)
                 result, before = loop.run(resume=kept.take_up()), kept.before
         seconds = time.perf_counter() - begin + before
-        return _fit(run, result, {"seconds": round(seconds, 3), "environment": environment})
+        return fit(run, result, {"seconds": round(seconds, 3), "environment": environment})
     except Exception as error:
         failed = describe_failure(run.describe(), run.key, f"{type(error).__name__}: {error}", traceback.format_exc())
         return failed | {"seconds": round(time.perf_counter() - begin, 3), "environment": environment}
@@ -127,7 +127,7 @@ def _head(spec: Mapping[str, Any], key: str, status: str) -> Record:
     return {"robagg": RESULTS_VERSION, "key": key, "status": status, "finished": finished, "spec": dict(spec)}
 
 
-def _fit(run: Run, result: Result, rest: Record) -> Record:
+def fit(run: Run, result: Result, rest: Record) -> Record:
     """The record, with every second point of the trace, then of the curve, left out until it is small enough."""
     trace, curve, notes = result.trace, [(t, round(value, 4)) for t, value in result.curve], list(result.notes)
     while True:

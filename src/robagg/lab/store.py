@@ -110,16 +110,17 @@ class Store:
         line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         if not line.startswith(MARK):
             raise ValueError(f"a record begins with its version, {MARK.decode()}...; got {line[:40].decode()}...")
-        size = self._file.seek(0, os.SEEK_END)
+        size, written = self._file.seek(0, os.SEEK_END), 0
         try:
-            written = 0
             while written < len(line):
                 written += self._file.write(line[written:])
+            self.records[key] = record  # it is in the file, even if Ctrl-C comes now
             os.fsync(self._file.fileno())
-        except BaseException:
-            self._file.truncate(size)  # half a line, as on a full disk, would be in the next one's way
+        except BaseException as error:
+            if written < len(line) or isinstance(error, OSError):
+                self._file.truncate(size)  # half a line, as on a full disk, would be in the next one's way
+                self.records.pop(key, None)
             raise
-        self.records[key] = record
 
     def _close(self) -> None:
         if self._unlock is not None:

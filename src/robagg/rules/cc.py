@@ -46,13 +46,12 @@ class CC(Loop):
     anchors: ClassVar[tuple[str, ...]] = ("last",)
     remembers: ClassVar[bool] = True
     verb: ClassVar[str] = ": drawn in to tau"
+    length: ClassVar[str | None] = "tau"
+    origin: ClassVar[str | None] = "last"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive(self, tau=self.tau)
-
-    def start(self, sketch: Sketch) -> Tensor:
-        return sketch.at("last")
 
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
         return clip(sketch, squared, squared.new_full((), self.tau * sketch.unit), sketch.slack(c))

@@ -37,6 +37,7 @@ class MCA(Loop):
     sigma: float | None = None
     iterations: int = 10
     needs_median: ClassVar[bool] = True
+    length: ClassVar[str | None] = "sigma"
 
     def __post_init__(self) -> None:
         super().__post_init__()

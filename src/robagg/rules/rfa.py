@@ -41,13 +41,12 @@ class RFA(Loop):
     smoothing: float = 0.1
     aliases: ClassVar[tuple[str, ...]] = ("GeometricMedian",)
     anchors: ClassVar[tuple[str, ...]] = ("origin",)
+    length: ClassVar[str | None] = "smoothing"
+    origin: ClassVar[str | None] = "origin"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive(self, smoothing=self.smoothing)
-
-    def start(self, sketch: Sketch) -> Tensor:
-        return sketch.at("origin")
 
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
         r = squared.sqrt().clamp(min=max(self.smoothing * sketch.unit, TINY))

@@ -71,7 +71,7 @@ class Dense:
         kernels = w.device.type == "cuda" and importlib.util.find_spec("triton") is not None
         self.channels_last = w.device.type != "cpu" if channels_last is None else channels_last
         self.method = method or ("loop" if w.device.type == "cpu" else "implicit" if kernels else "unfold")
-        self.fused = kernels and self.method == "implicit"
+        self.fused = kernels
         self.layers = [module for module in model.modules() if forwards(module) is not None]
         self.note = _unreached(model, flat, work)
         self.mapped: Mapped | None = None if self.note is None else Mapped(model, flat, w, work)
@@ -86,7 +86,8 @@ class Dense:
             self.checked = True
             # Two clients with other samples each, so that a model that mixes samples shows.
             ends = [0, len(x) - 1]
-            found = _compare(self.model, self.work, x[ends, :4], y[ends, :4])
+            with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
+                found = _compare(self.model, self.work, x[ends, :4], y[ends, :4])
             if found is not None:
                 self.note, self.mapped = found, Mapped(self.model, self.flat, self.w, self.work)
 
@@ -183,7 +184,8 @@ def _compare(model: nn.Module, work: Work, x: Tensor, y: Tensor) -> str | None:
     """What differs between the dense batch and the loop, in double precision and with no dropout; None: nothing."""
     twin = copy.deepcopy(model).double()
     for module in twin.modules():
-        module.train(isinstance(module, batchnorm.ClientBatchNorm))
+        if isinstance(module, nn.modules.dropout._DropoutNd):
+            module.eval()
     flat = Flat(twin)
     x = x.double() if x.is_floating_point() else x
     dense = Dense(twin, flat, flat.flatten(), work, channels_last=False)
@@ -208,5 +210,5 @@ def _compare(model: nn.Module, work: Work, x: Tensor, y: Tensor) -> str | None:
     got = flat.views(dense.stack[: len(x), : flat.d])
     for name, value in flat.views(wanted).items():
         if not torch.allclose(got[name], value, rtol=1e-6, atol=1e-9 * float(value.abs().max()), equal_nan=True):
-            return f"parameter {name!r} has another gradient in a dense batch: does the model mix samples?"
+            return f"parameter {name!r} has another gradient in a dense batch: does the model mix samples, or draw?"
     return None

@@ -37,8 +37,8 @@ def layout(x: Tensor) -> torch.memory_format:
 def channels_last(x: Tensor) -> Tensor:
     """x with its channels last, said so by its strides even where there is only one."""
     x = x.contiguous(memory_format=torch.channels_last)
-    n, c, h, w = x.shape
-    return x.as_strided(x.shape, (h * w, 1, w, 1)) if c == 1 else x
+    h, w = x.shape[2:]
+    return x.as_strided(x.shape, (h * w, 1, w, 1)) if x.shape[1] == 1 else x
 
 
 def inputs(g: Tensor, x: Tensor, weight: Tensor, geometry: Geometry) -> Tensor:

@@ -6,14 +6,20 @@ reader. Sums are parted into fixed ranges and added in a fixed order, so that a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
-import triton
-import triton.language as tl
 from torch import Tensor
 
 from robagg.train.dense_convolution import Geometry
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # no accelerator here: nobody calls the kernels
+    triton = tl = None
 
 if TYPE_CHECKING:
     from robagg.train.dense_layers import Sink
@@ -23,12 +29,12 @@ PROGRAMS = 1056  # eight for each multiprocessor of a large device
 
 def _weights(
     x: Any, g: Any, out: Any, b: Any, places: Any, per: Any, SPLITS: tl.constexpr,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, O: tl.constexpr,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, CO: tl.constexpr,
     KW: tl.constexpr, J: tl.constexpr, BIAS: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, PH: tl.constexpr,
     PW: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, PRECISION: tl.constexpr, BLOCK_M: tl.constexpr,
     BLOCK_O: tl.constexpr, BLOCK_J: tl.constexpr,
 ) -> None:  # fmt: skip
-    """One client's (O, J) sums over one range of its places; column J is of ones, which makes the bias' gradient."""
+    """One client's (CO, J) sums over one range of its places; column J is of ones, which makes the bias' gradient."""
     client = tl.program_id(1) // SPLITS
     split = tl.program_id(1) % SPLITS
     o = tl.program_id(2) * BLOCK_O + tl.arange(0, BLOCK_O)
@@ -49,11 +55,11 @@ def _weights(
         seen = tl.load(x + ((sample[:, None] * H + y) * W + z) * C + c[None, :], mask=inside, other=0.0)
         if BIAS:
             seen = tl.where(live[:, None] & (j == J)[None, :], 1.0, seen).to(seen.dtype)
-        at = (client * places + m)[None, :] * O + o[:, None]
-        own = tl.load(g + at, mask=live[None, :] & (o < O)[:, None], other=0.0)
+        at = (client * places + m)[None, :] * CO + o[:, None]
+        own = tl.load(g + at, mask=live[None, :] & (o < CO)[:, None], other=0.0)
         total = tl.dot(own, seen, total, input_precision=PRECISION)
-    into = out + (tl.program_id(1) * O + o)[:, None] * (J + BIAS) + j[None, :]
-    tl.store(into, total, mask=(o < O)[:, None] & (j < J + BIAS)[None, :])
+    into = out + (tl.program_id(1) * CO + o)[:, None] * (J + BIAS) + j[None, :]
+    tl.store(into, total, mask=(o < CO)[:, None] & (j < J + BIAS)[None, :])
 
 
 def _moments(
@@ -164,14 +170,16 @@ def _spread(
     tl.store(into + where, value, mask=live)
 
 
-weights_kernel, moments_kernel, normalise_kernel = triton.jit(_weights), triton.jit(_moments), triton.jit(_normalise)
-reduce_kernel, spread_kernel = triton.jit(_reduce), triton.jit(_spread)
+@cache
+def jit(kernel: Callable[..., None]) -> Any:
+    """The kernel, compiled for its shapes when first called."""
+    return triton.jit(kernel)
 
 
 def weights_and_biases(
     g: Tensor, x: Tensor, geometry: Geometry, clients: int, to_weight: Sink, to_bias: Sink | None
 ) -> None:
-    """A convolution's gradients of weight and bias by client, from channels-last g (N, O, Ho, Wo) and x (N, C, H, W)."""
+    """A convolution's gradients of weight and bias by client; g (N, O, Ho, Wo) and x (N, C, H, W) are channels-last."""
     (c, h, w), (o, ho, wo), (kh, kw) = x.shape[1:], g.shape[1:], geometry.kernel
     b, j, bias = len(x) // clients, kh * kw * c, int(to_bias is not None)
     places = b * ho * wo
@@ -181,7 +189,7 @@ def weights_and_biases(
     per = triton.cdiv(triton.cdiv(places, splits), 64) * 64
     sums = torch.empty(clients, splits, o, j + bias, device=x.device, dtype=torch.float32)
     precision = "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"
-    weights_kernel[(tiles[0], clients * splits, tiles[1])](
+    jit(_weights)[(tiles[0], clients * splits, tiles[1])](
         x, g, sums, b, places, per, splits, h, w, c, ho, wo, o, kw, j, bias, *geometry.stride, *geometry.padding,
         *geometry.dilation, precision, 64, block_o, block_j,
     )  # fmt: skip
@@ -206,10 +214,10 @@ class Fused:
         statistics = torch.empty(clients, 2 * c, device=x.device)
         output = torch.empty_like(x)
         sums, values, per = self._grids(clients, c, m, shape)
-        moments_kernel[sums](x, part, m, per, c, self.splits, *shape)
+        jit(_moments)[sums](x, part, m, per, c, self.splits, *shape)
         affine = weight is not None
         tensors = (x, part, weight if affine else x, bias if affine else x, output, mean, inverse, statistics)
-        normalise_kernel[values](*tensors, m, eps, c, self.splits, affine, *shape)
+        jit(_normalise)[values](*tensors, m, eps, c, self.splits, affine, *shape)
         return output, mean, inverse, statistics
 
     def backward(
@@ -222,10 +230,10 @@ class Fused:
         part = torch.empty(clients, self.splits, 2, c, device=x.device)
         into, by = torch.empty_like(x), torch.empty(clients, 2, c, device=x.device)
         sums, values, per = self._grids(clients, c, m, shape)
-        reduce_kernel[sums](g, x, mean, inverse, part, m, per, c, self.splits, *shape)
+        jit(_reduce)[sums](g, x, mean, inverse, part, m, per, c, self.splits, *shape)
         affine = weight is not None
         tensors = (g, x, part, weight if affine else x, mean, inverse, into, by)
-        spread_kernel[values](*tensors, m, c, self.splits, affine, *shape)
+        jit(_spread)[values](*tensors, m, c, self.splits, affine, *shape)
         return into, by[:, 0], by[:, 1]
 
     def _shape(self, x: Tensor, clients: int) -> tuple[int, int, tuple[int, int]]:

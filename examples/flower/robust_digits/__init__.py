@@ -1,0 +1,1 @@
+"""Digits, trained by honest and hostile clients."""

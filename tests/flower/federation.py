@@ -1,0 +1,101 @@
+"""A federation in one process: a model, honest replies, hostile ones, and rounds without an engine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.serverapp.strategy import FedAvg
+from flwr.supercore.task_identity import TaskIdentity
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "flower"
+if str(EXAMPLE) not in sys.path:
+    sys.path.append(str(EXAMPLE))
+
+# Flower's engines set these; here there is none.
+TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
+
+SHAPES = {"layer.weight": (7, 5), "layer.bias": (7,), "head.weight": (3, 7)}
+Numbers = Mapping[str, np.ndarray]
+
+
+class Grid:
+    """As much of a grid as sampling needs; nodes may come late."""
+
+    def __init__(self, n: int, arrivals: Sequence[int] = ()) -> None:
+        self.n = n
+        self.arrivals = list(arrivals)
+
+    def get_node_ids(self) -> list[int]:
+        count = self.arrivals.pop(0) if self.arrivals else self.n
+        return [100 + i for i in range(count)]
+
+
+def draw_model(seed: int = 0, shapes: Mapping[str, tuple[int, ...]] = SHAPES) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {name: rng.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
+
+
+def draw_update(model: Numbers, seed: int, size: float = 0.1) -> dict[str, np.ndarray]:
+    """The model after an honest client's training: a common step and its own noise."""
+    common, own = np.random.default_rng(7), np.random.default_rng(1000 + seed)
+    return {
+        name: (w + size * (common.standard_normal(w.shape) + 0.3 * own.standard_normal(w.shape))).astype(w.dtype)
+        for name, w in model.items()
+    }
+
+
+def pack(numbers: Numbers) -> ArrayRecord:
+    return ArrayRecord({name: Array(np.asarray(value)) for name, value in numbers.items()})
+
+
+def unpack(record: ArrayRecord) -> dict[str, np.ndarray]:
+    return {name: array.numpy() for name, array in record.items()}
+
+
+def fill(numbers: Numbers | ArrayRecord, **metrics: Any) -> RecordDict:
+    record = numbers if isinstance(numbers, ArrayRecord) else pack(numbers)
+    told = {"num-examples": 10, "loss": 1.0} | metrics
+    return RecordDict({"arrays": record, "metrics": MetricRecord(told)})
+
+
+def ask(strategy: FedAvg, arrays: ArrayRecord, n: int, server_round: int = 1) -> list[Message]:
+    """The strategy's messages, with ids as a grid gives them."""
+    messages = list(strategy.configure_train(server_round, arrays, ConfigRecord(), Grid(n)))  # type: ignore[arg-type]
+    messages.sort(key=lambda m: m.metadata.dst_node_id)
+    for i, message in enumerate(messages):
+        message.metadata.__dict__["_message_id"] = f"{server_round}-{i}"
+    return messages
+
+
+Content = RecordDict | Error | None
+"""What a node sends; None for nothing at all."""
+
+
+def answer(messages: Sequence[Message], contents: Sequence[Content]) -> list[Message]:
+    return [
+        Message(content, reply_to=message)
+        for message, content in zip(messages, contents, strict=True)
+        if content is not None
+    ]
+
+
+def run_round(strategy: FedAvg, arrays: ArrayRecord, contents: Sequence[Content], server_round: int = 1) -> Any:
+    """One round with these replies, in the order of the nodes' ids."""
+    messages = ask(strategy, arrays, len(contents), server_round)
+    return strategy.aggregate_train(server_round, answer(messages, contents))
+
+
+def flatten(numbers: Numbers) -> np.ndarray:
+    return np.concatenate([np.asarray(value, np.float64).ravel() for value in numbers.values()])
+
+
+def honest_mean(model: Numbers, n: int) -> np.ndarray:
+    return np.mean([flatten(draw_update(model, i)) for i in range(n)], axis=0)
+
+
+Hostile = Callable[[ArrayRecord, ArrayRecord, MetricRecord], RecordDict]

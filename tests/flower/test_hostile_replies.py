@@ -1,0 +1,143 @@
+"""The hostile matrix straight through the strategy: nothing a client sends moves the model far or raises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
+
+from flower.federation import (
+    draw_model,
+    draw_update,
+    fill,
+    flatten,
+    honest_mean,
+    pack,
+    run_round,
+    unpack,
+)
+from flower.hostile import BROKEN, FAR
+from flwr.app import MetricRecord
+
+import robagg as ra
+from robagg.flower import RobustStrategy
+from robagg.rule import Rule
+
+N, F = 11, 2
+MODEL = draw_model()
+RULES: list[Rule] = [
+    ra.TQ(f=F),
+    ra.CM(f=F),
+    ra.TM(f=F),
+    ra.Krum(f=F),
+    ra.MultiKrum(f=F),
+    ra.RFA(f=F),
+    ra.Huber(f=F),
+    ra.MCA(f=F),
+    ra.CC(f=F, tau=1.0, iterations=10),
+    ra.NNM(f=F) >> ra.CM(f=F),
+    ra.Clipping(norm=2.0) >> ra.TM(f=F),
+    ra.Bucketing() >> ra.TQ(f=F),
+]
+SPREAD = max(np.linalg.norm(flatten(draw_update(MODEL, i)) - honest_mean(MODEL, N)) for i in range(N))
+
+
+def replies(*hostile, n: int = N):  # type: ignore[no-untyped-def]
+    """n replies, the first of them hostile."""
+    contents = [fill(draw_update(MODEL, i), loss=float(i)) for i in range(n)]
+    sent = pack(MODEL)
+    for i, attack in enumerate(hostile):
+        contents[i] = attack(sent, pack(draw_update(MODEL, i)), MetricRecord({"num-examples": 10, "loss": 1e12}))
+    return contents
+
+
+def distance_to_honest(arrays, skip: int) -> float:  # type: ignore[no-untyped-def]
+    honest = np.mean([flatten(draw_update(MODEL, i)) for i in range(skip, N)], axis=0)
+    return float(np.linalg.norm(flatten(unpack(arrays)) - honest))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("name", [*BROKEN, *FAR])
+def test_one_hostile_reply_does_not_move_the_model(name: str, rule: Rule) -> None:
+    strategy = RobustStrategy(rule)
+    arrays, metrics = run_round(strategy, pack(MODEL), replies((BROKEN | FAR)[name]))
+    assert arrays is not None
+    assert list(arrays) == list(MODEL)
+    for key, value in unpack(arrays).items():
+        assert value.shape == MODEL[key].shape
+        assert value.dtype == MODEL[key].dtype
+        assert np.isfinite(value).all()
+    assert distance_to_honest(arrays, 1) < 1.5 * SPREAD
+    assert 0 <= metrics["loss"] <= N
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_reply_is_dropped_with_a_reason(name: str) -> None:
+    told: list[tuple[int, int, str]] = []
+    strategy = RobustStrategy("tq", f=F, on_reject=lambda *args: told.append(args))
+    run_round(strategy, pack(MODEL), replies(BROKEN[name]))
+    assert (1, 100) in [(round_, node) for round_, node, _ in told]
+    reason = next(reason for _, node, reason in told if node == 100)
+    assert 3 < len(reason) < 300
+    assert "\n" not in reason
+
+
+def test_all_broken_kinds_at_once_skip_the_round_and_never_raise() -> None:
+    strategy = RobustStrategy("tq", f=0.3)
+    contents = [*replies(*list(BROKEN.values())[:F]), *replies(*list(BROKEN.values())[:11])]
+    arrays, metrics = run_round(strategy, pack(MODEL), contents)
+    assert arrays is None
+    assert metrics["robagg-skipped"] == 1
+
+
+def test_a_broken_row_gives_what_the_rule_gives_without_it() -> None:
+    """The contract: with n' >= 2f+1 sound rows the rule runs on them with the same f."""
+    arrays, _ = run_round(RobustStrategy(ra.TM(f=F)), pack(MODEL), replies(BROKEN["strings"]))
+    rows = [draw_update(MODEL, i) for i in range(1, N)]
+    wanted = ra.TM(f=F)(rows)
+    assert np.allclose(flatten(unpack(arrays)), flatten(wanted), atol=1e-6)
+
+
+def test_as_many_broken_as_liars_are_borne_even_below_a_full_quorum() -> None:
+    strategy = RobustStrategy(ra.TQ(f=5))
+    arrays, _ = run_round(strategy, pack(MODEL), replies(*list(BROKEN.values())[:5]))
+    assert arrays is not None
+    arrays, metrics = run_round(strategy, pack(MODEL), replies(*list(BROKEN.values())[:6]))
+    assert arrays is None
+    assert metrics["robagg-skipped"] == 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_claim_of_a_trillion_examples_buys_no_more_than_max_weight(weighted: bool) -> None:
+    strategy = RobustStrategy(ra.Mean(f=F), weighted=weighted, max_weight=0.15)
+    contents = [fill(draw_update(MODEL, i), **{"num-examples": 10}) for i in range(N)]
+    contents[0] = fill({k: v + 1000 for k, v in MODEL.items()}, **{"num-examples": 10**12})
+    arrays, _ = run_round(strategy, pack(MODEL), contents)
+    moved = np.mean(flatten(unpack(arrays)) - flatten(MODEL))
+    assert abs(moved / 1000 - (0.15 if weighted else 1 / N)) < 0.01
+
+
+def test_weights_follow_honest_claims() -> None:
+    strategy = RobustStrategy(ra.Mean(f=F), weighted=True, max_weight=0.9)
+    contents = [fill(draw_update(MODEL, i), **{"num-examples": 1 + i}) for i in range(N)]
+    arrays, _ = run_round(strategy, pack(MODEL), contents)
+    wanted = np.average([flatten(draw_update(MODEL, i)) for i in range(N)], axis=0, weights=np.arange(1, N + 1))
+    assert np.allclose(flatten(unpack(arrays)), wanted, atol=1e-5)
+
+
+def test_weighted_tq_keeps_the_rejected_out() -> None:
+    strategy = RobustStrategy(ra.TQ(f=F), weighted=True, max_weight=0.3)
+    arrays, _ = run_round(strategy, pack(MODEL), replies(FAR["huge"], FAR["many-examples"]))
+    assert distance_to_honest(arrays, 2) < 1.5 * SPREAD
+
+
+def test_weighted_sizes_are_a_must() -> None:
+    contents = replies()
+    for content in contents[:2]:
+        del content["metrics"]["num-examples"]
+    told: list[str] = []
+    strategy = RobustStrategy(ra.TQ(f=F), weighted=True, on_reject=lambda r, node, reason: told.append(reason))
+    arrays, _ = run_round(strategy, pack(MODEL), contents)
+    assert arrays is not None
+    assert told == ["does not say its 'num-examples'"] * 2

@@ -1,0 +1,164 @@
+"""What a user's own file defines takes part, and editing it concerns the runs that use it alone."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import robagg
+from lab.sharing import EXAMPLES
+from robagg.lab import Options, Run, execute, grid, load, read_sweep, sweep
+from robagg.plugins import GROUP, find_plugins, forget, list_plugins, load_entry_points, load_plugin
+
+RULE = """
+from dataclasses import dataclass
+from robagg.rules.cm import CM
+
+@dataclass(frozen=True)
+class Mine(CM):
+    '''A rule of my own.'''
+"""
+
+
+@pytest.fixture
+def rule(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "my_rule.py"
+    path.write_text(RULE)
+    yield path
+    forget(path)
+
+
+def test_a_rule_and_a_task_from_files_take_part_and_editing_the_rule_runs_its_cells_again(
+    tmp_path: Path, rule: Path, blobs: str
+) -> None:
+    file, store = tmp_path / "mine.toml", tmp_path / "runs.jsonl"
+    file.write_text('task = "blobs"\nrules = ["mine", "tq"]\nattacks = ["ipm", "lf"]\nf = 3\nsettings.rounds = 5\n')
+
+    def go(workers: int = 1) -> list[str]:
+        before = {record["key"] for record in load(store)} if store.exists() else set()
+        wanted = read_sweep(file, plugins=[rule, blobs])
+        summary = sweep(wanted.runs, store, options=Options("cpu", plugins=wanted.plugins, workers=workers))
+        assert not summary.failed, summary.failed
+        return sorted(f"{r['method']} {r['attack']}" for r in load(store) if r["key"] not in before)
+
+    assert go() == ["mine ipm", "mine lf", "tq ipm", "tq lf"]
+    assert go() == []
+    rule.write_text(RULE + "\n    iterations: int = 3\n")
+    assert go(workers=2) == ["mine ipm", "mine lf"]
+    assert go() == []
+
+
+def test_only_runs_that_use_a_name_have_its_hash_in_their_key(rule: Path, blobs: str) -> None:
+    load_plugin(rule)
+    texts = {"mine": "mine", "chain": "nnm >> mine", "other": "tq"}
+    before = {name: Run(rule=text, f=3).key for name, text in texts.items()}
+    rule.write_text(RULE + "# a word\n")
+    load_plugin(rule)
+    after = {name: Run(rule=text, f=3).key for name, text in texts.items()}
+    assert before["mine"] != after["mine"]
+    assert before["chain"] != after["chain"]
+    assert before["other"] == after["other"]
+    assert set(Run(rule="mine", task="blobs").plugins) == {"Mine", "Blobs"}
+    assert Run(rule="tq", attack="mixed(attacks='ipm+lf')").plugins == {}
+
+
+def test_an_attack_inside_a_mix_counts() -> None:
+    path = EXAMPLES / "plugins" / "my_attack.py"
+    load_plugin(path)
+    try:
+        assert set(Run(rule="tq", attack="mixed(attacks='ipm+echo')").plugins) == {"Echo"}
+    finally:
+        forget(path)
+
+
+def test_a_run_made_before_an_edit_keeps_the_hash_of_what_it_runs(rule: Path) -> None:
+    load_plugin(rule)
+    run = Run(rule="mine", f=3)
+    key = run.key
+    rule.write_text(RULE + "# a word\n")
+    load_plugin(rule)
+    assert run.key == key
+    assert Run(rule="mine", f=3).key != key
+
+
+def test_the_templates_work_together() -> None:
+    paths = sorted((EXAMPLES / "plugins").glob("my_*.py"))
+    assert [path.stem for path in paths] == ["my_attack", "my_mixer", "my_rule", "my_split", "my_task"]
+    try:
+        for path in paths:
+            load_plugin(path)
+        runs = grid(
+            tasks="blobs", mixers="shrink(way=0.2)", rules="near-median", attacks="echo(strength=2)",
+            splits="unequal", f=3, settings={"rounds": 60},
+        )  # fmt: skip
+        record = execute(runs[0], device="cpu")
+        assert record["status"] == "ok", record.get("traceback")
+        assert record["accuracy"] > 80
+        assert len(record["plugins"]) == 5
+    finally:
+        for path in paths:
+            forget(path)
+
+
+def test_a_forgotten_plugin_is_gone(rule: Path) -> None:
+    load_plugin(rule)
+    assert rule.name in list_plugins()[-1].source
+    forget(rule)
+    with pytest.raises(ValueError, match="unknown rule"):
+        robagg.parse("mine")
+    assert robagg.parse("cm")
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "words"),
+    [
+        ("x = 1", ValueError, "defines nothing to use: wanted a subclass of Rule"),
+        (RULE.replace("Mine", "TQ"), ValueError, "robagg itself has one of that name"),
+        (RULE.replace("@dataclass(frozen=True)", ""), ValueError, "must be decorated with @dataclass"),
+        ("1/0", ZeroDivisionError, "division"),
+        ("def", SyntaxError, "invalid syntax"),
+    ],
+)
+def test_a_plugin_that_cannot_be_used_says_why(tmp_path: Path, code: str, error: type[Exception], words: str) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(code)
+    known = len(list_plugins())
+    with pytest.raises(error, match=words):
+        load_plugin(path)
+    assert len(list_plugins()) == known
+    with pytest.raises(FileNotFoundError, match="a plugin is a Python file"):
+        load_plugin(tmp_path / "absent.py")
+
+
+def test_two_plugins_with_one_name_are_refused(tmp_path: Path, rule: Path) -> None:
+    load_plugin(rule)
+    other = tmp_path / "other.py"
+    other.write_text(RULE)
+    with pytest.raises(ValueError, match=r"my_rule\.py has one of that name"):
+        load_plugin(other)
+
+
+def test_installed_packages_offer_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "robagg_offer.py").write_text(RULE.replace("Mine", "Offered"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    points = [
+        importlib.metadata.EntryPoint("offer", "robagg_offer", GROUP),
+        importlib.metadata.EntryPoint("gone", "robagg_not_there", GROUP),
+    ]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: points if group == GROUP else [])
+    with pytest.warns(UserWarning, match="gone = robagg_not_there cannot be used"):
+        loaded = load_entry_points()
+    try:
+        assert [plugin.names for plugin in loaded] == [("offered",)]
+        assert find_plugins(robagg.parse("offered", f=2)).keys() == {"Offered"}
+    finally:
+        from robagg import plugins
+        from robagg.rule import stages
+
+        stages.remove("offered")
+        plugins._loaded.pop("robagg_offer")
+        sys.modules.pop("robagg_offer", None)

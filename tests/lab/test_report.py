@@ -1,0 +1,190 @@
+"""Tables tell means, deviations, the true worst case, and what is missing from them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lab.sharing import EXAMPLES
+from robagg.cli.show import show
+from robagg.cli.sweep import sweep
+from robagg.lab import RESULTS_VERSION, load
+from robagg.report.formats import FORMATS, render
+from robagg.report.tables import list_troubles, tabulate
+
+app = typer.Typer()
+app.command()(sweep)
+app.command()(show)
+
+
+def row(method: str, attack: str, seed: int, accuracy: float | None, **more: Any) -> dict[str, Any]:
+    base = {"task": "digits", "split": "rho(rho=0.5)", "rho": 0.5, "n": 20, "f": 6, "status": "ok", "diverged": None}
+    return base | {"method": method, "attack": attack, "seed": seed, "accuracy": accuracy} | more
+
+
+ROWS = [
+    row("tq", "ipm", 0, 90.0),
+    row("tq", "ipm", 1, 92.0),
+    row("tq", "lf", 0, 95.0),
+    row("tq", "lf", 1, 80.0),
+    row("nnm >> cm", "ipm", 0, 50.0),
+    row("nnm >> cm", "ipm", 1, 10.0, diverged=7),
+    row("nnm >> cm", "lf", 0, None, status="failed", error="ValueError: no"),
+    row("krum", "lf", 0, 99.0),
+]
+
+
+def test_the_worst_case_is_the_least_mean_and_divergence_is_worse() -> None:
+    (table,) = tabulate(ROWS)
+    assert table.cells["tq", "ipm"].mean == 91.0
+    assert table.cells["tq", "ipm"].deviation == pytest.approx(2**0.5)
+    worst = table.find_worst("tq")
+    assert worst is not None
+    assert worst.mean == 87.5, "the least of the means, not the least single run"
+    text = render([table])
+    assert text.splitlines()[2].split("  ")[-1] == "87.50"
+    lines = {line.split("  ")[0]: line for line in text.splitlines()}
+    assert lines["nnm >> cm"].endswith("diverged")
+    assert "50.00†" in lines["nnm >> cm"]
+    assert "failed" in lines["nnm >> cm"]
+    assert lines["krum"].endswith("99.00*")
+    assert "† some seeds diverged and are not in the mean" in text
+    assert list_troubles(ROWS) == [
+        "diverged in round 7: digits, nnm >> cm, ipm, rho(rho=0.5), n=20, f=6, seed=1",
+        "failed: digits, nnm >> cm, lf, rho(rho=0.5), n=20, f=6, seed=0: ValueError: no",
+    ]
+
+
+def test_every_format_has_every_cell() -> None:
+    tables = tabulate(ROWS)
+    for form in FORMATS:
+        text = render(tables, form)
+        for name in ("tq", "krum", "ipm", "lf"):
+            assert name in text
+    latex = render(tables, "latex")
+    assert r"\toprule" in latex
+    assert r"nnm $\gg$ cm & 50.00$^\dagger$ & failed & diverged \\" in latex
+    assert r"\textbf{91.00 $\pm$ 1.41}" in latex
+    assert "| tq | **91.00 ± 1.41** |" in render(tables, "markdown")
+    lines = list(csv.DictReader(io.StringIO(render(tables, "csv"))))
+    assert len(lines) == 5
+    assert lines[0]["mean"] == "91.0"
+    assert lines[0]["split"] == "rho(rho=0.5)"
+    with pytest.raises(ValueError, match="a format is one of"):
+        render(tables, "html")
+
+
+def test_other_axes_make_other_tables() -> None:
+    rows = [
+        row(m, a, 0, 50.0 + f, f=f, rate=r)
+        for m in ("tq", "cm")
+        for a in ("ipm", "lf")
+        for f in (6, 10, 2)
+        for r in (1, 2)
+    ]
+    assert len(tabulate(rows)) == 6
+    by_f = tabulate(rows, columns="f")
+    assert len(by_f) == 4
+    assert by_f[0].columns == (2, 6, 10)
+    assert "worst" not in render(by_f)
+    assert len(tabulate(rows, rows="rate", columns="rho")) == 12
+    with pytest.raises(ValueError, match="'nothing' is not in the records"):
+        tabulate(rows, rows="nothing")
+
+
+def test_sweep_then_show(tmp_path: Path) -> None:
+    store = tmp_path / "runs.jsonl"
+    file = tmp_path / "a.toml"
+    file.write_text(
+        f'plugins = {str(EXAMPLES / "plugins" / "my_task.py")!r}\ntask = "blobs"\nrules = ["tq", "cm"]\n'
+        "attacks = ['ipm']\nf = 3\nsettings.rounds = 3\n"
+    )
+    cli = CliRunner()
+    arguments = ["sweep", str(file), "--store", str(store), "--device", "cpu"]
+    result = cli.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "2 runs: 2 done" in result.output
+    again = cli.invoke(app, arguments)
+    assert "2 runs: 0 done" in again.output
+    dry = cli.invoke(app, [*arguments, "--dry-run"])
+    assert "2 runs, 0 to do" in dry.output
+
+    other = json.dumps({"robagg": RESULTS_VERSION + 1, "key": "z"}, separators=(",", ":")).encode()
+    good = store.read_bytes()
+    store.write_bytes(b"\xff\xfe\x00blob\n" + other + b"\n" + good + b'{"robagg":1,"ke')
+    shown = cli.invoke(app, ["show", str(store), "--format", "markdown"])
+    assert shown.exit_code == 0
+    assert "| tq |" in shown.output
+    for words in (
+        "no record were skipped in line 1",
+        f"of results version {RESULTS_VERSION + 1}",
+        "torn after 15 bytes",
+    ):
+        assert words in shown.output
+    resumed = cli.invoke(app, arguments)
+    for words in ("no record were skipped in line 1", "torn after 15 bytes and is cut off", "2 runs: 0 done"):
+        assert words in resumed.output
+    assert len(load(store)) == 2
+
+
+def test_records_are_flat_enough_for_pandas(tmp_path: Path) -> None:
+    from robagg.lab import Options, grid
+    from robagg.lab import sweep as do
+
+    store = tmp_path / "runs.jsonl"
+    runs = grid(rules="nnm >> tq", attacks="ipm", f=4, rho=[0.2, 1], settings={"rounds": 2, "rate": 0.1})
+    do(runs, store, options=Options("cpu"))
+    rows = load(store)
+    for flat in rows:
+        assert (flat["mixers"], flat["core"], flat["method"], flat["rate"], flat["f"]) == (
+            "nnm",
+            "tq",
+            "nnm >> tq",
+            0.1,
+            4,
+        )
+        assert not any(isinstance(value, dict) for name, value in flat.items() if name not in ("trace", "plugins"))
+    assert [flat["rho"] for flat in rows] == [0.2, 1.0]
+    pandas = pytest.importorskip("pandas", reason="pandas is nobody's dependency here")
+    frame = pandas.DataFrame(rows)
+    assert len(frame) == 2
+    assert frame["accuracy"].dtype.kind == "f"
+
+
+def test_show_reads_the_file_of_the_flower_strategy(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+
+    def node(name: int, weight: float, rejected: bool, reason: str = "", replied: bool = True) -> dict[str, Any]:
+        distance = 1.0 if replied else None
+        return {"node": str(name), "weight": weight, "distance": distance, "rejected": rejected, "reason": reason} | {
+            "replied": replied
+        }
+
+    first = [node(2**63, 0.5, False), node(7, 0.0, True, "outside tau"), node(9, 0.5, False)]
+    second = [node(2**63, 1.0, False), node(7, 0.0, True, "NaN"), node(9, 0.0, False, "timed out", replied=False)]
+    rounds = [{"rule": "tq(f=1)", "round": t, "nodes": nodes, "tau": 1.0} for t, nodes in ((1, first), (2, second))]
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in rounds) + '{"rule": "tq", "rou')
+    for form in FORMATS:
+        shown = CliRunner().invoke(app, ["show", str(path), "--format", form])
+        assert shown.exit_code == 0, shown.output
+        assert str(2**63) in shown.output
+        assert "1 lines that are no round were skipped" in shown.output
+    text = CliRunner().invoke(app, ["show", str(path)]).output
+    assert "2 rounds of tq(f=1)" in text
+    line = next(line for line in text.splitlines() if line.startswith("7 "))
+    assert line.split() == ["7", "2", "2", "2", "0.0", "NaN"]
+
+
+def test_show_says_when_there_is_nothing(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    assert "has no runs of this version" in CliRunner().invoke(app, ["show", str(empty)]).output
+    missing = CliRunner().invoke(app, ["show", str(tmp_path / "none.jsonl")])
+    assert isinstance(missing.exception, FileNotFoundError)

@@ -1,0 +1,138 @@
+"""A run's key covers what can change its result, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from robagg.lab import Run, grid
+from robagg.lab import run as run_module
+
+BASE: dict[str, Any] = {"rule": "nnm >> tq", "attack": "alie", "f": 6, "settings": {"rounds": 50}}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"rule": "NNM(f=6)>>TQ(iterations=10, f=6)"},
+        {"attack": "A-Little-Is-Enough"},
+        {"attack": "alie(z=none)"},
+        {"task": "Digits(model='mlp')"},
+        {"split": "rho(rho=0.5)"},
+        {"n": 20},
+        {"settings": {"rounds": 50, "batch": 32, "schedule": []}},
+        {"settings": (("rounds", 50),)},
+    ],
+)
+def test_one_run_spelled_differently_has_one_key(other: dict[str, Any]) -> None:
+    assert Run(**BASE | other) == Run(**BASE)
+    assert Run(**BASE | other).key == Run(**BASE).key
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"rule": "nnm >> tq(iterations=9)"},
+        {"rule": "nnm >> tq(f=none)"},
+        {"rule": "nnm(f=5) >> tq"},
+        {"rule": "tq"},
+        {"attack": "alie(z=1)"},
+        {"attack": "ipm"},
+        {"task": "digits(model='logistic')"},
+        {"split": "rho(rho=0.6)"},
+        {"split": "iid"},
+        {"n": 21},
+        {"f": 5},
+        {"seed": 1},
+        {"settings": {"rounds": 51}},
+        {"settings": {"rounds": 50, "rate": 0.25}},
+        {"settings": {"rounds": 50, "schedule": [[0.5, 0.1]]}},
+    ],
+)
+def test_what_changes_the_result_changes_the_key(other: dict[str, Any]) -> None:
+    assert Run(**BASE | other).key != Run(**BASE).key
+
+
+def test_whole_numbers_for_floats_are_the_same_run() -> None:
+    assert Run(rule="tq", split="rho(rho=1)").key == Run(rule="tq", split="rho(rho=1.0)").key
+    one, other = ({"rate": 1, "schedule": [[1, 2]]}, {"rate": 1.0, "schedule": ((1.0, 2.0),)})
+    assert Run(rule="tq", settings=one) == Run(rule="tq", settings=other)
+
+
+def test_a_new_results_version_makes_every_key_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Run(**BASE).key
+    monkeypatch.setattr(run_module, "RESULTS_VERSION", run_module.RESULTS_VERSION + 1)
+    assert Run(**BASE).key != before
+
+
+def test_a_changed_default_of_the_task_makes_the_key_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    import dataclasses
+
+    from robagg.tasks import Digits
+
+    before = Run(**BASE).key
+    monkeypatch.setattr(Digits, "settings", dataclasses.replace(Digits.settings, rate=0.123))
+    assert Run(**BASE).key != before
+
+
+def test_json_and_back() -> None:
+    run = Run(**BASE | {"rule": "tq(f=none)", "settings": {"schedule": [[0.75, 0.1]], "rounds": 7}})
+    again = Run.from_json(run.to_json())
+    assert again == run
+    assert again.key == run.key
+    assert again.parts[1].f is None, "f_max must not become the run's f on the way"
+    assert len({run, again}) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"rule": "tqq"}, "did you mean 'tq'"),
+        ({"attack": "ipn"}, "unknown attack"),
+        ({"f": 10}, "n >= 2f"),
+        ({"f": -1}, "f must be a whole number"),
+        ({"seed": 1.5}, "seed must be a whole number"),
+        ({"settings": {"round": 3}}, "did you mean 'rounds'"),
+        ({"settings": {"rounds": 0}}, "rounds is out of its range"),
+    ],
+)
+def test_a_wrong_run_says_what_is_wrong(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Run(**BASE | wrong)
+
+
+def test_a_grid_has_every_combination_once() -> None:
+    runs = grid(
+        rules=["tq", "cm"],
+        mixers=["", "nnm", "bucketing"],
+        attacks=["alie", "ipm", "ipm(c0=9)", "lf"],
+        strengths={"alie": {"z": [0.5, 1.0]}, "ipm": {"c0": [1, 3]}},
+        rho=[0.2, 1],
+        f=[2, 6],
+        seeds=range(3),
+        settings={"rounds": [10, 20], "schedule": [[0.5, 0.1]]},
+    )
+    assert len(runs) == 2 * 3 * (2 + 2 + 1 + 1) * 2 * 2 * 3 * 2
+    assert len({run.key for run in runs}) == len(runs)
+    assert [run.seed for run in runs] == sorted(run.seed for run in runs), "the first seed's tables come first"
+
+
+def test_a_grid_takes_rules_with_an_f_of_their_own() -> None:
+    runs = grid(rules=["tq", "tq(f=none)", "tq(f=9)"], f=6)
+    assert [run.parts[1].f for run in runs] == [6, None, 9]
+
+
+@pytest.mark.parametrize(
+    ("axes", "words"),
+    [
+        ({"rules": ["tq", "TQ"]}, "one run twice"),
+        ({"rules": "tq", "f": [6, 10]}, r"cannot be run \(rule='tq'.*f=10"),
+        ({"rules": []}, "at least one value, got none for rule"),
+        ({"rules": "tq", "rho": 0.5, "splits": "iid"}, "not both"),
+        ({"rules": "tq", "attacks": "lf", "strengths": {"ipm": {"c0": 1}}}, "not among the attacks"),
+    ],
+)
+def test_a_grid_leaves_nothing_out_silently(axes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        grid(**axes)

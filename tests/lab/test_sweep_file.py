@@ -1,0 +1,107 @@
+"""A sweep file of a few lines is a whole table, and a dry run tells honestly what it will take."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from lab.sharing import EXAMPLES
+from robagg.lab import Options, Run, Store, estimate, execute, grid, read_sweep, sweep
+from robagg.lab.__main__ import main
+
+
+def test_the_paper_s_table3_is_a_file_of_under_15_lines() -> None:
+    file = EXAMPLES / "sweeps" / "table3.toml"
+    assert len(file.read_text().splitlines()) < 15
+    runs = read_sweep(file).runs
+    assert len(runs) == 378 == 7 * 6 * 3 * 3
+    assert {run.task for run in runs} == {"mnist"}
+    assert {run.n for run in runs} == {20}
+    assert {run.effective.rounds for run in runs} == {1500}
+
+
+@pytest.mark.parametrize("file", sorted((EXAMPLES / "sweeps").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_example_can_be_read(file: Path) -> None:
+    assert read_sweep(file).runs
+
+
+def test_a_dry_run_without_the_data_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(EXAMPLES / "sweeps" / "table3.toml")
+    store = tmp_path / "t3.jsonl"
+    assert main([file, "--dry-run", "--data", str(tmp_path), "--store", str(store), "--device", "cpu"]) == 0
+    told = capsys.readouterr().out
+    assert "378 runs, 378 to do" in told
+    assert "no estimate of the time: could not be timed: cannot read mnist without its" in told
+    assert not store.exists(), "a dry run writes nothing"
+
+
+@pytest.mark.slow
+def test_an_estimate_from_timed_rounds_is_near_the_truth(tmp_path: Path, blobs: str) -> None:
+    runs = grid(tasks="blobs", rules=["tq", "cm"], attacks=["ipm", "lf"], f=3, settings={"rounds": 300})
+    options = Options("cpu", plugins=(blobs,))
+    guess = estimate(runs, tmp_path / "runs.jsonl", options)
+    assert (guess.total, guess.todo) == (4, 4)
+    assert guess.seconds is not None
+    begin = time.perf_counter()
+    sweep(runs, tmp_path / "runs.jsonl", options=options)
+    truth = time.perf_counter() - begin
+    assert truth / 4 < guess.seconds < truth * 4, "within what other work on the machine explains"
+
+
+def test_an_estimate_from_the_store_is_what_such_runs_took(tmp_path: Path, blobs: str) -> None:
+    runs = grid(tasks="blobs", rules=["tq", "cm"], attacks=["ipm", "lf"], f=3, settings={"rounds": 3})
+    options, store = Options("cpu", plugins=(blobs,), workers=2), tmp_path / "runs.jsonl"
+    sweep(runs, store, executor="here", options=options)
+    done = estimate(runs, store, options)
+    assert (done.todo, done.seconds) == (0, 0.0)
+    more = estimate([*runs, *(Run.from_json(run.describe() | {"seed": 1}) for run in runs)], store, options)
+    assert more.todo == 4
+    assert more.basis == ["4 of 4 cells from runs in the store"]
+    known = [record["seconds"] for record in Store(store).read().records.values()]
+    assert more.seconds == pytest.approx(sum(known) / 2)
+
+
+def test_a_wrong_file_is_one_sentence_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "no.toml")]) == 2
+    assert capsys.readouterr().err == f"error: there is no sweep file at {tmp_path / 'no.toml'}\n"
+
+
+def test_grids_join_and_overlap_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(
+        'rules = ["tq", "cm"]\nattack = "ipm"\nf = 4\nrho = 0.5\nsettings = { rounds = 9, batch = 8 }\n'
+        '[[grid]]\nf = [4, 5]\n[[grid]]\nrules = "tq"\nsettings = { rounds = [9, 10] }\n[[grid]]\nsplit = "iid"\n'
+    )
+    wanted = read_sweep(file)
+    assert len(wanted.runs) == 4 + 1 + 2
+    assert wanted.notes == ["1 run of the file's grids overlap and are done once"]
+    assert {dict(run.settings)["batch"] for run in wanted.runs} == {8}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rules = [", "is not TOML"),
+        ("attacks = ['ipm']", "a sweep needs rules"),
+        ("rules = 'tq'\natacks = ['ipm']", "did you mean 'attacks'"),
+        ("rules = 'tq'\nrule = 'cm'", "given twice, in two spellings"),
+        ("rules = 'tq'\nsettings.rouns = 3", "did you mean 'rounds'"),
+        ("rules = 'tq'\nf = 12", "cannot be run"),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_sweep(file)
+    with pytest.raises(FileNotFoundError, match="no sweep file"):
+        read_sweep(tmp_path / "b.toml")
+
+
+def test_plugins_are_named_from_the_file_s_folder() -> None:
+    wanted = read_sweep(EXAMPLES / "sweeps" / "my_rule.toml")
+    assert {Path(path).name for path in wanted.plugins} == {"my_rule.py", "my_task.py"}
+    assert len(wanted.runs) == 27
+    assert execute(wanted.runs[0], device="cpu")["status"] == "ok"
