@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
+
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
@@ -15,6 +20,7 @@ from flwr.supercore.task_identity import TaskIdentity
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flower"
 if str(EXAMPLE) not in sys.path:
     sys.path.append(str(EXAMPLE))
+attackers = importlib.import_module("robust_digits.attackers")
 
 # Flower's engines set these; here there is none.
 TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1

@@ -1,4 +1,4 @@
-"""Everything a hostile or broken client may send: what the example's attackers do, and what only a hand-made reply can."""
+"""Everything a hostile or broken client may send: what the example's attackers do, and what is made by hand."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import io
 from typing import Any
 
 import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
+
 from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
 
-from flower.federation import Hostile, pack, unpack
-from robust_digits.attackers import ATTACKS, push, wrap
+from flower.federation import Hostile, attackers, pack, unpack
+
+ATTACKS, push, wrap = attackers.ATTACKS, attackers.push, attackers.wrap
 
 
 def replace(record: ArrayRecord, array: Array, name: str = "layer.bias") -> ArrayRecord:
@@ -25,9 +30,7 @@ def claim(value: Any) -> Hostile:
 
 def raw(data: bytes) -> Hostile:
     """An array of these very bytes."""
-    return lambda sent, trained, metrics: wrap(
-        replace(trained, Array("float32", (7,), "numpy.ndarray", data)), metrics
-    )
+    return lambda sent, trained, metrics: wrap(replace(trained, Array("float32", (7,), "numpy.ndarray", data)), metrics)
 
 
 def saved(array: np.ndarray, **options: Any) -> bytes:
@@ -55,8 +58,7 @@ BROKEN: dict[str, Hostile] = {
     **{name: attack for name, attack in ATTACKS.items() if name in {
         "nan", "wrong-shape", "extra-keys", "complex", "strings", "corrupt"
     }},
-    "one-inf": lambda s, t, m: wrap(pack({k: np.where(np.arange(v.size).reshape(v.shape) == 2, np.inf, v).astype(v.dtype)
-                                          for k, v in unpack(t).items()}), m),
+    "one-inf": lambda s, t, m: wrap(replace(t, Array(np.array([0, 0, np.inf, 0, 0, 0, 0], np.float32))), m),
     "missing-key": lambda s, t, m: wrap({k: v for k, v in t.items() if k != "layer.bias"}, m),
     "no-arrays": lambda s, t, m: RecordDict({"metrics": m}),
     "empty-arrays": lambda s, t, m: wrap(ArrayRecord(), m),

@@ -7,6 +7,9 @@ import pytest
 
 pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
 
+from flwr.app import MetricRecord
+
+import robagg as ra
 from flower.federation import (
     draw_model,
     draw_update,
@@ -18,9 +21,6 @@ from flower.federation import (
     unpack,
 )
 from flower.hostile import BROKEN, FAR
-from flwr.app import MetricRecord
-
-import robagg as ra
 from robagg.flower import RobustStrategy
 from robagg.rule import Rule
 
@@ -57,8 +57,11 @@ def distance_to_honest(arrays, skip: int) -> float:  # type: ignore[no-untyped-d
     return float(np.linalg.norm(flatten(unpack(arrays)) - honest))
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
-@pytest.mark.parametrize("name", [*BROKEN, *FAR])
+SOME = ["nan", "wrong-shape", "one-inf", *FAR]
+PAIRS = [(name, rule) for rule in RULES for name in ([*BROKEN, *FAR] if rule in RULES[:1] + RULES[9:10] else SOME)]
+
+
+@pytest.mark.parametrize(("name", "rule"), PAIRS, ids=lambda x: str(x))
 def test_one_hostile_reply_does_not_move_the_model(name: str, rule: Rule) -> None:
     strategy = RobustStrategy(rule)
     arrays, metrics = run_round(strategy, pack(MODEL), replies((BROKEN | FAR)[name]))

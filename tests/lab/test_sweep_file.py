@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
 import pytest
 
 from lab.sharing import EXAMPLES
+from robagg.data import locate_root
 from robagg.lab import Options, Run, Store, estimate, execute, grid, read_sweep, sweep
 from robagg.lab.__main__ import main
 
@@ -35,6 +37,18 @@ def test_a_dry_run_without_the_data_says_what_is_missing(tmp_path: Path, capsys:
     assert "378 runs, 378 to do" in told
     assert "no estimate of the time: could not be timed: cannot read mnist without its" in told
     assert not store.exists(), "a dry run writes nothing"
+
+
+@pytest.mark.slow
+def test_a_dry_run_of_table3_estimates_the_time_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not (locate_root() / "mnist").is_dir():
+        pytest.skip("MNIST is not here; set ROBAGG_DATA to the folder that holds it")
+    file = str(EXAMPLES / "sweeps" / "table3.toml")
+    arguments = ["--dry-run", "--store", str(tmp_path / "t3.jsonl"), "--workers", "2", "--device", "cpu"]
+    assert main([file, *arguments]) == 0
+    told = capsys.readouterr().out
+    assert "378 runs, 378 to do" in told
+    assert re.search(r"about [\d.]+ (h|days) here with 2 workers \(from a few rounds of 8 of 126 cells", told), told
 
 
 @pytest.mark.slow

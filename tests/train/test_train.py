@@ -40,7 +40,7 @@ def federate(
     rule: str,
     attack: str,
     f: int = F,
-    mapped: bool = False,
+    engine: str = False,
     **settings: object,
 ) -> Federation:
     chosen = Settings(**({"rounds": 6, "batch": 8, "momentum": 0.9, "rate": 0.1} | settings))  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def federate(
         loss=nn.functional.cross_entropy,
         classes=CLASSES,
         settings=chosen,
-        mapped=mapped,
+        engine=engine,
     )
 
 
@@ -61,7 +61,7 @@ def weights_of(result: Result) -> Tensor:
     return torch.cat([p.detach().flatten() for p in result.model.parameters()])
 
 
-@pytest.mark.parametrize("mapped", [False, True], ids=["loop", "vmap"])
+@pytest.mark.parametrize("engine", ["loop", "vmap", "dense"])
 @pytest.mark.parametrize(
     ("rule", "attack", "steps"),
     [
@@ -77,9 +77,9 @@ def weights_of(result: Result) -> Tensor:
     ],
 )
 def test_training_is_the_papers_algorithm(
-    clients: list[tuple[Tensor, Tensor]], rule: str, attack: str, steps: int, mapped: bool
+    clients: list[tuple[Tensor, Tensor]], rule: str, attack: str, steps: int, engine: str
 ) -> None:
-    federation = federate(clients, rule, attack, mapped=mapped, local_steps=steps, full_trace=True)
+    federation = federate(clients, rule, attack, engine=engine, local_steps=steps, full_trace=True)
     result = Loop(federation).run()
     wanted, losses = train_plainly(
         small_model(),
@@ -171,8 +171,8 @@ def test_the_rate_follows_its_schedule() -> None:
 
 
 @pytest.mark.parametrize("statistics", ["mean", "median"])
-@pytest.mark.parametrize("mapped", [False, True], ids=["loop", "vmap"])
-def test_running_statistics_follow_the_clients(mapped: bool, statistics: str) -> None:
+@pytest.mark.parametrize("engine", ["loop", "vmap", "dense"])
+def test_running_statistics_follow_the_clients(engine: str, statistics: str) -> None:
     g = torch.Generator().manual_seed(0)
     clients = [(3 + torch.randn(16, 1, 32, 32, generator=g).expand(16, 3, 32, 32), torch.arange(16) % 10)] * 3
     model = nn.Sequential(nn.BatchNorm2d(3, momentum=0.1), nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
@@ -185,7 +185,7 @@ def test_running_statistics_follow_the_clients(mapped: bool, statistics: str) ->
         loss=nn.functional.cross_entropy,
         classes=10,
         settings=Settings(rounds=50, batch=16, momentum=0.0, rate=1e-4, statistics=statistics),
-        mapped=mapped,
+        engine=engine,
     )
     result = Loop(federation).run()
     norm = next(m for m in result.model.modules() if isinstance(m, batchnorm.ClientBatchNorm))
@@ -196,7 +196,7 @@ def test_running_statistics_follow_the_clients(mapped: bool, statistics: str) ->
 def test_every_client_has_its_own_dropout() -> None:
     x, y = torch.ones(64, 50), torch.zeros(64, dtype=torch.int64)
     model = nn.Sequential(nn.Dropout(0.5), nn.Linear(50, 2))
-    for mapped in (False, True):
+    for engine in ("loop", "vmap", "dense"):
         federation = Federation(
             model,
             [(x, y)] * 3,
@@ -206,19 +206,19 @@ def test_every_client_has_its_own_dropout() -> None:
             loss=nn.functional.cross_entropy,
             classes=2,
             settings=Settings(rounds=1, batch=8, momentum=0.0),
-            mapped=mapped,
+            engine=engine,
         )
         federation.round(0, verdict=False)
         assert not torch.allclose(federation.sent[0], federation.sent[1])
 
 
 @pytest.mark.parametrize("model", ["cnn", "resnet20"])
-def test_the_papers_models_train_alike_in_a_loop_and_under_vmap(model: str) -> None:
+def test_the_papers_models_train_alike_on_every_engine(model: str) -> None:
     g = torch.Generator().manual_seed(0)
     shape = (1, 28, 28) if model == "cnn" else (3, 32, 32)
     clients = [(torch.randn(12, *shape, generator=g), torch.randint(10, (12,), generator=g)) for _ in range(4)]
     ends = []
-    for mapped in (False, True):
+    for engine in ("loop", "vmap", "dense"):
         net = build(model, seed=1)
         for module in net.modules():
             if isinstance(module, nn.Dropout | nn.Dropout2d):
@@ -232,11 +232,12 @@ def test_the_papers_models_train_alike_in_a_loop_and_under_vmap(model: str) -> N
             loss=nn.functional.cross_entropy,
             classes=10,
             settings=Settings(rounds=2, batch=4, momentum=0.5, rate=0.01),
-            mapped=mapped,
+            engine=engine,
         )
         result = Loop(federation).run()
         ends.append(torch.cat([weights_of(result), federation.running]))
     torch.testing.assert_close(ends[0], ends[1], rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(ends[0], ends[2], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What hostile clients send instead of what they trained. Each takes what it got and what an honest client would send."""
+"""What hostile clients send. Each takes the model it got and what an honest client would send now."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def strings(sent: ArrayRecord, trained: ArrayRecord, metrics: MetricRecord) -> R
 
 def corrupt(sent: ArrayRecord, trained: ArrayRecord, metrics: MetricRecord) -> RecordDict:
     """Bytes that are no array."""
-    return wrap({name: Array(a.dtype, a.shape, a.stype, b"\x93NUMPY" + b"?" * 40) for name, a in trained.items()}, metrics)
+    return wrap(
+        {name: Array(a.dtype, a.shape, a.stype, b"\x93NUMPY" + b"?" * 40) for name, a in trained.items()}, metrics
+    )
 
 
 def error(sent: ArrayRecord, trained: ArrayRecord, metrics: MetricRecord) -> RecordDict:

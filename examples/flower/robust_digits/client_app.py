@@ -20,7 +20,7 @@ def name_attack(context: Context) -> str:
 
 
 def add_momentum(message: Message, context: Context, call_next):  # type: ignore[no-untyped-def]
-    """Worker momentum as strong as the run says; with a fixed one, `ClientApp(mods=[worker_momentum(0.9)])` is enough."""
+    """Worker momentum as strong as the run says; a fixed one needs only `ClientApp(mods=[worker_momentum(0.9)])`."""
     mu = float(context.run_config["momentum"])
     if mu == 0 or name_attack(context):
         return call_next(message, context)

@@ -9,9 +9,12 @@ from rich.console import Console
 
 from robagg import __version__
 from robagg.cli.catalogue import list_names
+from robagg.cli.certify import certify
 from robagg.cli.data import data_app
 from robagg.cli.demo import demo
 from robagg.cli.run import run
+from robagg.cli.show import show
+from robagg.cli.sweep import sweep
 from robagg.liars import QuorumError
 
 app = typer.Typer(
@@ -22,6 +25,9 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(run)
+app.command()(sweep)
+app.command()(show)
+app.command()(certify)
 app.command("list")(list_names)
 app.add_typer(data_app, name="data")
 

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from robagg import CM, Mean
 from robagg.flower.model import Flat, GlobalModel, Spec
 from robagg.flower.screen import Reply
 from robagg.liars import QuorumError
 from robagg.rule import Rule
-from robagg.stack import Stack, read
+from robagg.stack import read
 from robagg.verdict import Verdict, judge
 
 
@@ -52,8 +53,8 @@ def combine(
     if not kept:
         raise QuorumError(f"none of {len(replies)} replies can be used")
     base = model.flat(model.measured) if measures_from_origin(rule) else None
-    stack = _stack([replies[i] for i in kept], model.measured, base)
-    stack = replace(stack, n=len(replies), kept=tuple(kept), reasons=broken)
+    rows = {i: _take(replies[i], model.measured, base) for i in kept}
+    stack = replace(read(list(rows.values())), n=len(replies), kept=tuple(kept), reasons=broken)
     # Without `verdict`: rules that sort numbers would take another pass to tell each reply's share.
     left, outcome = rule.run(stack, state=state)
     # A rule that walks to its centre knows how far the rows are from it; another pass would double the time.
@@ -61,15 +62,18 @@ def combine(
     values: dict[str, Flat] = dict(verdict.value)
     state = verdict.value if rule.core.remembers else state
     if max_weight is not None:
-        verdict = reweigh(verdict, values, stack, [reply.size or 0.0 for reply in replies], max_weight)
+        weights = share_by_size(verdict, [reply.size or 0.0 for reply in replies], max_weight)
+        change = (weights - verdict.weights).tolist()
+        values = {name: _move(value, [(rows[i][name], change[i]) for i in kept]) for name, value in values.items()}
+        verdict = replace(verdict, weights=weights)
     if base is not None:
         values = {spec.name: _add(base[spec.name], values[spec.name], spec) for spec in model.measured}
     sound = [reply for i, reply in enumerate(replies) if i not in broken and np.isfinite(float(verdict.distances[i]))]
     if model.statistics:
-        values |= CM()(_stack(sound, model.statistics, None))
+        values |= CM()([_take(reply, model.statistics, None) for reply in sound])
     for spec in model.counters:
-        rows = np.sort(np.stack([reply.arrays[spec.name] for reply in sound]), axis=0)
-        values[spec.name] = rows[(len(rows) - 1) // 2]
+        ordered = np.sort(np.stack([reply.arrays[spec.name] for reply in sound]), axis=0)
+        values[spec.name] = ordered[(len(sound) - 1) // 2]
     return Combined(values, verdict, state)
 
 
@@ -78,35 +82,32 @@ def measures_from_origin(rule: Rule) -> bool:
     return any(stage.anchors for stage in rule.stages)
 
 
-def reweigh(verdict: Verdict, values: dict[str, Flat], stack: Stack, sizes: list[float], most: float) -> Verdict:
-    """Give each row the weight that the rule left it times its capped share of the claimed sizes, in place."""
-    believed = [i for i in range(stack.n) if verdict.weights[i] != 0]
+def share_by_size(verdict: Verdict, sizes: list[float], most: float) -> Tensor:
+    """The weights (n,) that the rule left times each row's capped share of the claimed sizes; their sum stays."""
+    believed = [i for i, weight in enumerate(verdict.weights.tolist()) if weight != 0]
     if not believed:
-        return verdict
-    claimed = np.zeros((len(believed), 1), np.float32)
-    shares = Mean(f=0, max_weight=most).explain(claimed, weights=[sizes[i] for i in believed]).weights
+        return verdict.weights
+    column = np.zeros((len(believed), 1), np.float32)
+    shares = Mean(f=0, max_weight=most).explain(column, weights=[sizes[i] for i in believed]).weights
     weights = torch.zeros_like(verdict.weights)
     weights[believed] = verdict.weights[believed] * shares
-    if not weights.sum() > 0:
-        return verdict
-    weights *= verdict.weights.sum() / weights.sum()
-    change = (weights - verdict.weights).tolist()
-    for name, rows in zip(values, stack.leaves, strict=True):
-        value = torch.from_numpy(values[name])
-        total = value.to(torch.promote_types(value.dtype, torch.float32))
-        for row, i in zip(rows, stack.kept, strict=True):
-            if change[i]:
-                total = total.add(row, alpha=change[i])
-        values[name] = total.to(value.dtype).numpy()
-    return replace(verdict, weights=weights)
+    return weights * (verdict.weights.sum() / weights.sum())
 
 
-def _stack(replies: Sequence[Reply], specs: Sequence[Spec], base: dict[str, Flat] | None) -> Stack:
+def _move(value: Flat, parts: Sequence[tuple[Flat, float]]) -> Flat:
+    """The value plus some rows times their change of weight."""
+    total = value.astype(np.promote_types(value.dtype, np.float32))
+    for row, change in parts:
+        if change:
+            total += row * total.dtype.type(change)
+    return total.astype(value.dtype, copy=False)
+
+
+def _take(reply: Reply, specs: Sequence[Spec], base: dict[str, Flat] | None) -> dict[str, Flat]:
+    """Some arrays of a reply: as they came, or their differences to the global model."""
     if base is None:
-        return read([{spec.name: reply.arrays[spec.name] for spec in specs} for reply in replies])
-    return read(
-        [{spec.name: _subtract(reply.arrays[spec.name], base[spec.name]) for spec in specs} for reply in replies]
-    )
+        return {spec.name: reply.arrays[spec.name] for spec in specs}
+    return {spec.name: _subtract(reply.arrays[spec.name], base[spec.name]) for spec in specs}
 
 
 def _subtract(numbers: Flat, base: Flat) -> Flat:

@@ -88,13 +88,16 @@ class RoundReport:
 
 def report_verdict(rule: Rule, replies: Replies, verdict: Verdict) -> RoundReport:
     """The report of a round in which the rule came to a value."""
-    alike = 1 / max(1, int((~verdict.rejected).sum())) if isinstance(rule.core, SortedRule) else None
+    broken = verdict.distances.isnan()
+    # Where all lie outside, the value is the median of all: nobody was turned away.
+    rejected = broken if bool(verdict.rejected.all()) else verdict.rejected
+    alike = 1 / max(1, int((~broken).sum())) if isinstance(rule.core, SortedRule) else None
     nodes = [
         NodeVerdict(
             node=reply.node,
-            weight=float(verdict.weights[i]) if alike is None else alike * (not verdict.rejected[i]),
+            weight=float(verdict.weights[i]) if alike is None else alike * (not broken[i]),
             distance=_number(float(verdict.distances[i])),
-            rejected=bool(verdict.rejected[i]),
+            rejected=bool(rejected[i]),
             reason=verdict.reasons[i],
         )
         for i, reply in enumerate(replies.given)

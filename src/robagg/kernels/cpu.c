@@ -376,8 +376,8 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     for (int64_t k = 0; k < p.chunks; k++) p.sums[k] = (struct sums){0, (double *)at + (size_t)k * gram, 0};
     if (p.mixed) list_terms(&p);
 
-    /* Threads live for one call: nothing is left behind that a fork could break. One that cannot start leaves its chunks
-       to the rest. */
+    /* Threads live for one call: nothing is left behind that a fork could break. One that cannot start leaves its
+       chunks to the rest. */
     pthread_t others[CHUNKS];
     struct worker workers[CHUNKS];
     int64_t started = 0;

@@ -86,7 +86,7 @@ RUNS(RUN)
 static void (*const NAME(run)[])(const T *const *, ptrdiff_t, V *) = {NULL, RUNS(RUN_NAME)};
 
 /* The last layers of a bitonic merge, those inside a block of RUN_MAX; only the first `valid` wires are there, the
-   others count as +inf. With `across` the layer before comes too: wire i of a run meets its mirror image in the next run. */
+   others count as +inf. With `across` the layer before comes too: wire i meets its mirror image in the next run. */
 static inline __attribute__((always_inline)) void NAME(settle)(V *out, ptrdiff_t valid, const int across)
 {
     enum { n = RUN_MAX };

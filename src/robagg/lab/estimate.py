@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from robagg.lab.jobs import Options, Watcher, write_job
 from robagg.lab.pool import run_pool
@@ -19,7 +20,7 @@ from robagg.lab.record import fix_threads
 from robagg.lab.run import Run
 from robagg.lab.store import Record, Store
 from robagg.task import federate
-from robagg.train import Loop, choose_device
+from robagg.train import Federation, Loop, choose_device
 
 PATIENCE = 3.0
 """Seconds for the rounds of one cell."""
@@ -69,18 +70,20 @@ def estimate(runs: Sequence[Run], store: str | Path, options: Options) -> Estima
     if rest:
         chosen = _choose(rest)
         measured = _measure(chosen, options)
-        times = [_predict(run, measured[run.key]) for run in chosen if "error" not in measured[run.key]]
+        timed = [(run, measured[run.key]) for run in chosen if "error" not in measured[run.key]]
+        times = [_predict(run, m) for run, m in timed]
         for error in dict.fromkeys(m["error"] for m in measured.values() if "error" in m):
             result.basis.append(f"could not be timed: {error}")
         if not times:
             return result
-        rounds = [measured[run.key]["round"] for run in chosen if "error" not in measured[run.key]]
+        rounds = [m["round"] for _, m in timed]
         result.basis.append(
             f"a few rounds of {len(times)} of {len(rest)} cells, {min(options.workers, len(chosen))} at a time: "
             f"{min(rounds):.3g} to {max(rounds):.3g} s a round"
         )
         count = sum(len(cells[_kind(run.describe())]) for run in rest)
         work += count * sum(times) / len(times)
+        work += min(options.workers, count) * max(m["once"] for _, m in timed)
     result.work = work
     return result
 
@@ -95,40 +98,44 @@ def measure_job(text: str, options: Options) -> Record:
 
 
 def time_rounds(run: Run, options: Options) -> Record:
-    """What `measure_job` measures."""
-    begin = time.perf_counter()
+    """What `measure_job` measures, and what a process pays once: imports, the device, compiled kernels."""
     with fix_threads(options.threads):
-        device = choose_device(options.device)
-        task, rule, attack, split = run.parts
-        federation, dataset = federate(
-            task, rule, attack, split, n=run.n, f=run.f, seed=run.seed, settings=run.effective, root=options.data,
-            device=device,
-        )  # fmt: skip
-        ticks: list[float] = []
-
-        def tick(done: int, rounds: int, accuracy: float | None) -> None:
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
-            ticks.append(time.perf_counter())
-            if len(ticks) >= MOST_ROUNDS or (len(ticks) >= 3 and ticks[-1] - ticks[0] > PATIENCE):
-                raise _Enough
-
-        test = (dataset.test_x, dataset.test_y)
-        # No evaluation among the timed rounds: its time is taken on its own.
-        federation.settings = replace(run.effective, rounds=max(run.effective.rounds, 2), evaluate_every=10**9)
-        with contextlib.suppress(_Enough):
-            Loop(federation, test, progress=tick).run()
-        each = (ticks[-1] - ticks[0]) / max(1, len(ticks) - 1)
+        first, *_ = _time(run, options, rounds=1)
+        setup, each, federation, test = _time(run, options, rounds=MOST_ROUNDS)
         before = time.perf_counter()
-        federation.accuracy((test[0].to(device), test[1].to(device)))
+        federation.accuracy((test[0].to(federation.device), test[1].to(federation.device)))
         evaluation = time.perf_counter() - before
-    return {"round": each, "evaluation": evaluation, "setup": max(0.0, ticks[0] - begin - each)}
+    return {"round": each, "evaluation": evaluation, "setup": setup, "once": max(0.0, first - setup)}
+
+
+def _time(run: Run, options: Options, rounds: int) -> tuple[float, float, Federation, tuple[Tensor, Tensor]]:
+    """Seconds up to the end of the first round, and for each one after it; the federation and its test set."""
+    begin, ticks = time.perf_counter(), list[float]()
+    device = choose_device(options.device)
+    task, rule, attack, split = run.parts
+    # No evaluation among the timed rounds: its time is taken on its own.
+    settings = replace(run.effective, rounds=max(run.effective.rounds, 4), evaluate_every=10**9)
+    federation, dataset = federate(
+        task, rule, attack, split, n=run.n, f=run.f, seed=run.seed, settings=settings, root=options.data, device=device
+    )
+
+    def tick(*_: object) -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        ticks.append(time.perf_counter())
+        if len(ticks) >= rounds or (len(ticks) >= 3 and ticks[-1] - ticks[0] > PATIENCE):
+            raise _Enough
+
+    test = (dataset.test_x, dataset.test_y)
+    with contextlib.suppress(_Enough):
+        Loop(federation, test, progress=tick).run()
+    return ticks[0] - begin, (ticks[-1] - ticks[0]) / max(1, len(ticks) - 1), federation, test
 
 
 def _predict(run: Run, measured: dict[str, float]) -> float:
     rounds = run.effective.rounds
     evaluations = sum(run.effective.evaluates_at(t) for t in range(1, rounds + 1))
-    return measured["setup"] + rounds * measured["round"] + evaluations * measured["evaluation"]
+    return measured["setup"] + (rounds - 1) * measured["round"] + evaluations * measured["evaluation"]
 
 
 def _measure(chosen: list[Run], options: Options) -> dict[str, Any]:

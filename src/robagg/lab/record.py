@@ -80,8 +80,9 @@ def execute(
             else:
                 kept = Checkpoint(Path(checkpoints), run.key, environment, loop, patience)
                 result, before = loop.run(resume=kept.take_up()), kept.before
-        seconds = time.perf_counter() - begin + before
-        return fit(run, result, {"seconds": round(seconds, 3), "environment": environment})
+        seconds = round(time.perf_counter() - begin + before, 3)
+        # Through JSON and back: what is handed on and what a store gives back are the same to the last bracket.
+        return _as_read(fit(run, result, {"seconds": seconds, "environment": environment}))
     except Exception as error:
         failed = describe_failure(run.describe(), run.key, f"{type(error).__name__}: {error}", traceback.format_exc())
         return failed | {"seconds": round(time.perf_counter() - begin, 3), "environment": environment}
@@ -150,6 +151,11 @@ def fit(run: Run, result: Result, rest: Record) -> Record:
             return record | rest
         thinned = f"thinned to {len(trace.rounds)} points of the trace and {len(curve)} of the curve, for size"
         notes = [*result.notes, thinned]
+
+
+def _as_read(record: Record) -> Record:
+    plain: Record = json.loads(json.dumps(record, allow_nan=False))
+    return plain
 
 
 def _halve(trace: Trace) -> Trace:

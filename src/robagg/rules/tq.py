@@ -30,7 +30,7 @@ class TQ(Loop):
     Example:
         >>> x = torch.tensor([[1.0], [1.1], [0.9], [1.0], [50.0]])
         >>> TQ(f=1)(x)
-        tensor([1.0000])
+        tensor([1.])
 
     References:
         Wang, Sheng, Werner, So, Song, Xu: Enhanced Byzantine-Robust Federated Learning via Truncated-Quadratic Loss

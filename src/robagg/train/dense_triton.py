@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 PROGRAMS = 1056  # eight for each multiprocessor of a large device
 
 
-def _weights(
-    x: Any, g: Any, out: Any, b: Any, places: Any, per: Any, SPLITS: tl.constexpr,
+def _weights(  # type: ignore[no-untyped-def]
+    x, g, out, b, places, per, SPLITS: tl.constexpr,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, CO: tl.constexpr,
     KW: tl.constexpr, J: tl.constexpr, BIAS: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, PH: tl.constexpr,
     PW: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, PRECISION: tl.constexpr, BLOCK_M: tl.constexpr,
     BLOCK_O: tl.constexpr, BLOCK_J: tl.constexpr,
-) -> None:  # fmt: skip
+):  # fmt: skip
     """One client's (CO, J) sums over one range of its places; column J is of ones, which makes the bias' gradient."""
     client = tl.program_id(1) // SPLITS
     split = tl.program_id(1) % SPLITS
@@ -62,10 +62,10 @@ def _weights(
     tl.store(into, total, mask=(o < CO)[:, None] & (j < J + BIAS)[None, :])
 
 
-def _moments(
-    x: Any, part: Any, m: Any, per: Any, C: tl.constexpr, SPLITS: tl.constexpr,
+def _moments(  # type: ignore[no-untyped-def]
+    x, part, m, per, C: tl.constexpr, SPLITS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_C: tl.constexpr,
-) -> None:  # fmt: skip
+):  # fmt: skip
     """Sums of x - x0 and its square over one range; about x0, the client's first value, large means do not cancel."""
     client = tl.program_id(0)
     split = tl.program_id(1)
@@ -86,10 +86,10 @@ def _moments(
     tl.store(at + C, tl.sum(square, 0), mask=c < C)
 
 
-def _normalise(
-    x: Any, part: Any, weight: Any, bias: Any, out: Any, mean: Any, inverse: Any, statistics: Any, m: Any, eps: Any,
+def _normalise(  # type: ignore[no-untyped-def]
+    x, part, weight, bias, out, mean, inverse, statistics, m, eps,
     C: tl.constexpr, SPLITS: tl.constexpr, AFFINE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_C: tl.constexpr,
-) -> None:  # fmt: skip
+):  # fmt: skip
     client = tl.program_id(0)
     c = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
     ok = c < C
@@ -117,10 +117,10 @@ def _normalise(
     tl.store(out + where, (value - center[None, :]) * scale[None, :] + shift[None, :], mask=live)
 
 
-def _reduce(
-    g: Any, x: Any, mean: Any, inverse: Any, part: Any, m: Any, per: Any, C: tl.constexpr, SPLITS: tl.constexpr,
+def _reduce(  # type: ignore[no-untyped-def]
+    g, x, mean, inverse, part, m, per, C: tl.constexpr, SPLITS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_C: tl.constexpr,
-) -> None:  # fmt: skip
+):  # fmt: skip
     """Sums of g and of g * (x - mean) * inverse over one range: the gradients of bias and weight."""
     client = tl.program_id(0)
     split = tl.program_id(1)
@@ -142,10 +142,10 @@ def _reduce(
     tl.store(at + C, tl.sum(by_weight, 0) * rate, mask=c < C)
 
 
-def _spread(
-    g: Any, x: Any, part: Any, weight: Any, mean: Any, inverse: Any, into: Any, sums: Any, m: Any,
+def _spread(  # type: ignore[no-untyped-def]
+    g, x, part, weight, mean, inverse, into, sums, m,
     C: tl.constexpr, SPLITS: tl.constexpr, AFFINE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_C: tl.constexpr,
-) -> None:  # fmt: skip
+):  # fmt: skip
     client = tl.program_id(0)
     c = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
     ok = c < C

@@ -15,6 +15,7 @@ from robagg.models.flat import Flat
 from robagg.rule import Rule
 from robagg.stack import read
 from robagg.train import seeds
+from robagg.train.dense import Dense
 from robagg.train.gradients import Looped, Loss, Mapped, Work
 from robagg.train.settings import Settings
 from robagg.train.shards import Shards
@@ -39,7 +40,7 @@ class Federation:
         augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
         seed: int = 0,
         device: torch.device | str = "cpu",
-        mapped: bool | None = None,
+        engine: str | None = None,
     ) -> None:
         n = len(clients)
         if not 0 <= f < n:
@@ -60,8 +61,7 @@ class Federation:
         self.shards = Shards(data, self.device)
         self.active = [*range(self.h), *(self.h + k for k in self.wanting)]
         work = Work(loss, settings.local_steps, settings.rate)
-        self.mapped = self.device.type == "cuda" if mapped is None else mapped
-        self.gradients: Looped | Mapped = (Mapped if self.mapped else Looped)(self.model, self.flat, self.w, work)
+        self.gradients = self._choose(engine, work)
         self.sent = torch.zeros(n, self.flat.d, device=self.device, dtype=self.w.dtype)
         """(n, d): the honest clients' momenta, then what the Byzantine send."""
         self.own = torch.zeros(f, self.flat.d, device=self.device, dtype=self.w.dtype) if self.wanting else None
@@ -120,6 +120,27 @@ class Federation:
         if verdict and outcome.weights is not None:
             self._note(asked, stack.kept, outcome.weights, outcome.outside if not outcome.verb else None, outcome.tau)
 
+    def _choose(self, engine: str | None, work: Work) -> Looped | Mapped | Dense:
+        """How gradients are computed: "loop", "vmap" or "dense"; None: what is fastest for the device and the model."""
+        if engine is None:
+            # On a CPU one large convolution is no faster than many small ones, but one large product is.
+            plain = all(isinstance(m, nn.Linear) or not list(m.parameters(recurse=False)) for m in self.model.modules())
+            engine = "dense" if self.device.type == "cuda" or (plain and work.steps == 1) else "loop"
+        made = (self.model, self.flat, self.w, work)
+        if engine == "loop":
+            return Looped(*made)
+        if engine == "vmap":
+            return Mapped(*made)
+        precision = self.settings.precision if self.device.type == "cuda" else None
+        few = self.shards.draw(4, torch.Generator(self.device).manual_seed(0))
+        return Dense(*made, example=(self.shards.x[few], self.shards.y[few]), precision=precision)
+
+    @property
+    def notes(self) -> list[str]:
+        """What people should know of how it is computed."""
+        note = self.gradients.note if isinstance(self.gradients, Dense) else None
+        return [] if note is None else [note]
+
     def _ask(self) -> list[int]:
         """Who takes part in this round; at least one of them honest, for the attackers to look at."""
         if self.asked_count == self.n:
@@ -140,7 +161,7 @@ class Federation:
             x = self.augment(x, self.random["augment"])
         honest = sum(i < self.h for i in busy)
         step = 1 - self.settings.momentum
-        if isinstance(self.gradients, Mapped):
+        if not isinstance(self.gradients, Looped):
             gradients, losses, statistics = self.gradients.run(x, y)
             if honest == self.h:
                 self.sent[: self.h].lerp_(gradients[: self.h], step)

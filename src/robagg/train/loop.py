@@ -57,7 +57,7 @@ class Loop:
         self.test = None if test is None else (test[0].to(federation.device), test[1].to(federation.device))
         self.trace = Trace(federation.n, federation.f)
         self.curve: list[tuple[int, float]] = []
-        self.notes: list[str] = []
+        self.notes: list[str] = [*federation.notes]
         self.diverged: int | None = None
         self.graphs: dict[bool, torch.cuda.CUDAGraph] | None = None
 
@@ -136,7 +136,7 @@ class Loop:
                     self.diverged = k
                     self.notes.append(f"stopped in round {k}: {error}")
                     return k
-                if not federation.mapped and not bool(torch.isfinite(federation.loss)) and not federation.finite():
+                if federation.device.type == "cpu" and not federation.loss.isfinite() and not federation.finite():
                     self.diverged = k
                     self.notes.append(f"stopped in round {k}: the weights are not finite")
                     return k

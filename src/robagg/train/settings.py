@@ -24,6 +24,8 @@ class Settings:
     evaluate_every: int | None = None
     """Rounds between evaluations; None: every 50, or 30 times a run if that is less often."""
     full_trace: bool = False
+    precision: str | None = "tf32"
+    """Of gradients on a GPU: "float32", "tf32", "bfloat16", or None for what torch is set to. A CPU uses float32."""
 
     def __post_init__(self) -> None:
         for name, value, fine in (
@@ -34,6 +36,7 @@ class Settings:
             ("local_steps", self.local_steps, self.local_steps >= 1),
             ("share", self.share, 0 < self.share <= 1),
             ("evaluate_every", self.evaluate_every, self.evaluate_every is None or self.evaluate_every >= 1),
+            ("precision", self.precision, self.precision in (None, "float32", "tf32", "bfloat16")),
             ("statistics", self.statistics, self.statistics in ("mean", "median")),
         ):
             if not fine:

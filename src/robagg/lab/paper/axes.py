@@ -1,0 +1,33 @@
+"""What the paper's experiments are made of: its rules, attacks and pre-aggregators, in the order of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Change = Mapping[str, Any]
+"""Fields of a run: rule, mixer, attack, task, n, f, rho."""
+Axis = Mapping[str, Change]
+"""What varies, by the label that people read."""
+
+MCA_SIGMA: float | None = None
+"""MCA's fixed width, which the paper does not state: the candidate of `robagg paper mca-sigma` whose row is nearest."""
+
+MCA_ROWS = {"MCA (median)": "mca"} | ({} if MCA_SIGMA is None else {"MCA (fixed)": f"mca(sigma={MCA_SIGMA})"})
+
+
+def vary(field: str, values: Mapping[str, Any] | Iterable[Any], name: str | None = None) -> Axis:
+    """An axis over one field; values that have no labels of their own are their own labels, behind a name if given.
+
+    >>> vary("f", [5, 6], name="f")
+    {'f=5': {'f': 5}, 'f=6': {'f': 6}}
+    """
+    if isinstance(values, Mapping):
+        return {label: {field: value} for label, value in values.items()}
+    return {f"{value}" if name is None else f"{name}={value}": {field: value} for value in values}
+
+
+RULES = vary("rule", {"RFA": "rfa", "TM": "tm", "CM": "cm", "Krum": "krum", "Huber": "huber", **MCA_ROWS, "TQ": "tq"})
+ATTACKS = vary("attack", {"GA": "ga", "ALIE": "alie", "BF": "bf", "IPM": "ipm", "LF": "lf", "MIMIC": "mimic"})
+MIXERS = vary("mixer", {"alone": "", "with NNM": "nnm", "with Bucketing": "bucketing"})
+RHOS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

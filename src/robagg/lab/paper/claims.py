@@ -1,0 +1,183 @@
+"""Orderings that the paper claims, checked on means; each says what it found, cell by cell where it fails."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+Means = Mapping[tuple[str, str, str], float]
+"""Mean accuracy by panel, row and column."""
+SLACK = 1.0
+"""Points that a comparison forgives."""
+LIKE = 2.0
+"""Two that are alike differ by no more points."""
+FAILS = 50.0
+"""A rule fails below this accuracy."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whether a claim holds; None: not all of its runs are there."""
+
+    claim: str
+    holds: bool | None
+    evidence: str
+
+    def __str__(self) -> str:
+        word = {True: "holds", False: "does not hold", None: "cannot be told yet"}[self.holds]
+        return f"{self.claim}: {word} ({self.evidence})"
+
+
+@dataclass(frozen=True)
+class Claim(ABC):
+    """A sentence of the paper and where it can be seen; empty columns are all."""
+
+    text: str
+    panels: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+    @abstractmethod
+    def judge(self, means: Means) -> tuple[int, list[str]]:
+        """How many comparisons there were, and those that fail, in words. KeyError: a cell is missing."""
+
+    def check(self, means: Means) -> Finding:
+        try:
+            count, against = self.judge(means)
+        except KeyError as missing:
+            return Finding(self.text, None, f"no run of {', '.join(map(str, missing.args[0]))}")
+        if not count:
+            return Finding(self.text, None, "none of its runs are there")
+        told = f"{count - len(against)} of {count}" + (f"; not: {'; '.join(against)}" if against else "")
+        return Finding(self.text, not against, told)
+
+    def spots(self, means: Means) -> list[tuple[str, str]]:
+        """(panel, column) in question."""
+        found = dict.fromkeys((panel, column) for panel, _, column in means)
+        return [
+            (panel, column)
+            for panel, column in found
+            if (not self.panels or panel in self.panels) and (not self.columns or column in self.columns)
+        ]
+
+
+@dataclass(frozen=True)
+class Best(Claim):
+    """One of these rows is at the top of each column, to within a point."""
+
+    rows: tuple[str, ...] = ("TQ",)
+
+    def judge(self, means: Means) -> tuple[int, list[str]]:
+        spots, against = self.spots(means), []
+        for panel, column in spots:
+            here = {row: value for (p, row, c), value in means.items() if (p, c) == (panel, column)}
+            own = max(means[panel, row, column] for row in here if _known(row, self.rows))
+            top = max(here, key=lambda row: here[row])
+            if here[top] > own + SLACK:
+                against.append(f"{_spot(panel, column)} {top} {here[top]:.1f} against {own:.1f}")
+        return len(spots), against
+
+
+@dataclass(frozen=True)
+class BestWorst(Claim):
+    """The row whose least mean over the columns is the greatest."""
+
+    row: str = "TQ"
+
+    def judge(self, means: Means) -> tuple[int, list[str]]:
+        panels, against = list(dict.fromkeys(panel for panel, _ in self.spots(means))), []
+        for panel in panels:
+            worst: dict[str, float] = {}
+            for (p, row, _), value in means.items():
+                if p == panel:
+                    worst[row] = min(value, worst.get(row, value))
+            if self.row not in worst:
+                raise KeyError((panel, self.row))
+            top = max(worst, key=lambda row: worst[row])
+            if worst[top] > worst[self.row] + SLACK:
+                against.append(f"{panel} {top} {worst[top]:.1f} against {worst[self.row]:.1f}")
+        return len(panels), against
+
+
+@dataclass(frozen=True)
+class Fails(Claim):
+    """Rows end below an accuracy of 50; no rows given: the mean over all but TQ does."""
+
+    rows: tuple[str, ...] = ()
+
+    def judge(self, means: Means) -> tuple[int, list[str]]:
+        count, against = 0, []
+        for panel, column in self.spots(means):
+            if self.rows:
+                told = {row: means[panel, row, column] for row in self.rows}
+            else:
+                others = [v for (p, r, c), v in means.items() if (p, c) == (panel, column) and r != "TQ"]
+                told = {"the others": fmean(others)} if others else {}
+            count += len(told)
+            against += [f"{_spot(panel, column)} {row} {value:.1f}" for row, value in told.items() if value >= FAILS]
+        return count, against
+
+
+@dataclass(frozen=True)
+class Alike(Claim):
+    """Two rows differ by no more than 2 points in each column."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    def judge(self, means: Means) -> tuple[int, list[str]]:
+        count, against = 0, []
+        for panel, column in self.spots(means):
+            for one, other in self.pairs:
+                a, b = means[panel, one, column], means[panel, other, column]
+                count += 1
+                if abs(a - b) > LIKE:
+                    against.append(f"{_spot(panel, column)} {one} {a:.1f}, {other} {b:.1f}")
+        return count, against
+
+
+@dataclass(frozen=True)
+class Falls(Claim):
+    """From one end of the columns (or of the panels) to the other a row loses; no rows given: every row."""
+
+    rows: tuple[str, ...] = ()
+    along: str = "columns"
+
+    def judge(self, means: Means) -> tuple[int, list[str]]:
+        lines: dict[tuple[str, str], list[float]] = {}
+        spots = self.spots(means)
+        for (panel, row, column), value in means.items():
+            if (panel, column) in spots and (not self.rows or row in self.rows):
+                lines.setdefault((column if self.along == "panels" else panel, row), []).append(value)
+        against = [f"{row} {line[0]:.1f} to {line[-1]:.1f}" for (_, row), line in lines.items() if not _falls(line)]
+        return sum(len(line) > 1 for line in lines.values()), against
+
+
+@dataclass(frozen=True)
+class Helps(Claim):
+    """Rows gain on average over those of another panel; `helps` false: they do not."""
+
+    over: str = "alone"
+    helps: bool = True
+
+    def judge(self, means: Means) -> tuple[int, list[str]]:
+        spots, against = self.spots(means), []
+        for panel, column in spots:
+            here = {row: value for (p, row, c), value in means.items() if (p, c) == (panel, column)}
+            gain = fmean(value - means[self.over, row, column] for row, value in here.items())
+            if (gain > 0) != self.helps:
+                against.append(f"{_spot(panel, column)} {gain:+.1f}")
+        return len(spots), against
+
+
+def _falls(line: Sequence[float]) -> bool:
+    """Lower at the end than at the beginning; a rise in between is forgiven, since single runs scatter."""
+    return len(line) < 2 or line[-1] < line[0]
+
+
+def _known(row: str, rows: Sequence[str]) -> bool:
+    return row in rows or row.split(" (")[0] in rows
+
+
+def _spot(panel: str, column: str) -> str:
+    return f"{panel} {column}".strip()

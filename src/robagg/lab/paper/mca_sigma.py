@@ -1,0 +1,31 @@
+"""MCA's fixed width: candidates on Table 3 at f=6, each row compared with the paper's."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from robagg.lab.paper import table3
+from robagg.lab.paper.axes import ATTACKS, vary
+from robagg.lab.paper.experiment import Experiment, Panel
+
+CANDIDATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+def make_experiment(sigmas: Sequence[float] = CANDIDATES) -> Experiment:
+    """MCA with each width, and with the median of the distances, in the place of Table 3's rules.
+
+    Example:
+        >>> [*make_experiment([0.5]).panels[0].rows]
+        ['MCA (median)', 'MCA (sigma=0.5)']
+    """
+    rules = {"MCA (median)": "mca"} | {f"MCA (sigma={sigma:g})": f"mca(sigma={sigma!r})" for sigma in sigmas}
+    return replace(
+        table3.EXPERIMENT,
+        name="mca-sigma",
+        title="MNIST, rho=0.5: MCA's width, which the paper does not state",
+        panels=(Panel("f=6", vary("rule", rules), ATTACKS, {"f": 6, "rho": 0.5}),),
+        seeds=1,
+        claims=(),
+    )
+
+
+EXPERIMENT = make_experiment()

@@ -1,0 +1,54 @@
+"""Does the runs of an experiment that its store has no result of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from robagg.lab.driver import Summary, sweep
+from robagg.lab.estimate import Estimate, estimate
+from robagg.lab.jobs import Options, Watcher
+from robagg.lab.paper.experiment import Experiment, Place, Plan
+from robagg.lab.store import Store
+
+Say = Callable[[str], object]
+
+
+def perform(
+    experiment: Experiment,
+    plan: Plan,
+    store: Path,
+    options: Options,
+    *,
+    watcher: Watcher | None = None,
+    say: Say = print,
+) -> Summary:
+    """Do what is missing; data are looked for first, so that what is not there is said once and not for every run."""
+    places = choose(experiment, plan, options, say)
+    options = replace(options, plugins=(*options.plugins, *experiment.plugins))
+    runs = [place.run for place in places]
+    settled = {key for key, record in Store(store).read().records.items() if record["status"] == "ok"}
+    for text in dict.fromkeys(run.task for run in runs if run.key not in settled):
+        next(run for run in runs if run.task == text).parts[0].load(options.data)
+    return sweep(runs, store, options=options, watcher=watcher)
+
+
+def foresee(experiment: Experiment, plan: Plan, store: Path, options: Options, *, say: Say = print) -> Estimate:
+    """How many runs there are to do, and how long they would take here."""
+    runs = [place.run for place in choose(experiment, plan, options, say)]
+    return estimate(runs, store, replace(options, plugins=(*options.plugins, *experiment.plugins)))
+
+
+def choose(experiment: Experiment, plan: Plan, options: Options, say: Say) -> list[Place]:
+    """The places that can be filled with the data there are; the others are told. None at all is an error."""
+    places = experiment.lay(plan)
+    refused = experiment.refuse(places, options.data)
+    for label, reason in refused.items():
+        say(f"left out: {label}: {reason}")
+    kept = [place for place in places if place.panel not in refused]
+    if not kept:
+        raise FileNotFoundError(
+            f"nothing of {experiment.name} can be run: {'; '.join(dict.fromkeys(refused.values()))}"
+        )
+    return kept

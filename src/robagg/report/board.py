@@ -1,0 +1,150 @@
+"""An experiment of the paper with its results: each cell's runs, found in a store by their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from robagg.lab.paper.claims import Finding
+from robagg.lab.paper.experiment import QUICK_SETTINGS, Experiment, Place, Plan
+from robagg.lab.store import Store
+from robagg.report.tables import Cell
+from robagg.task import tasks
+
+Spot = tuple[str, str, str]
+"""Panel, row and column."""
+Curve = list[tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class Board:
+    """The cells of an experiment; panels of which nothing is there are left out."""
+
+    experiment: Experiment
+    plan: Plan
+    cells: Mapping[Spot, Cell]
+    curves: Mapping[Spot, Curve] = field(default_factory=dict)
+    """Accuracy over the rounds, the mean over seeds."""
+    wanted: int = 0
+    """Runs in all."""
+    found: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def panels(self) -> list[str]:
+        return list(dict.fromkeys(panel for panel, _, _ in self.cells))
+
+    @property
+    def by_attack(self) -> bool:
+        """Whether columns are attacks, so that there is a worst case."""
+        return self.experiment.columns == "attack" and self.experiment.kind != "curves"
+
+    @property
+    def name(self) -> str:
+        """How its files are called."""
+        return f"{self.experiment.name}{'.quick' if self.plan.quick else ''}"
+
+    @property
+    def title(self) -> str:
+        """The experiment's, marked where this is not what the paper did."""
+        marks = []
+        if self.plan.quick:
+            rounds = self.plan.rounds or QUICK_SETTINGS["rounds"]
+            marks.append(f"QUICK LOOK on digits, {rounds} rounds, not the paper's experiment")
+        elif self.plan.rounds is not None and self.plan.rounds != tasks.parse(self.experiment.task).settings.rounds:
+            marks.append(f"{self.plan.rounds} rounds instead of the paper's")
+        if self.plan.only.pairs:
+            marks.append("only " + ", ".join(f"{name}={value}" for name, value in self.plan.only.pairs))
+        return self.experiment.title + "".join(f" [{mark}]" for mark in marks)
+
+    def rows(self, panel: str) -> list[str]:
+        return list(dict.fromkeys(row for p, row, _ in self.cells if p == panel))
+
+    def columns(self, panel: str) -> list[str]:
+        return list(dict.fromkeys(column for p, _, column in self.cells if p == panel))
+
+    def mean(self, spot: Spot) -> float | None:
+        """The mean accuracy of a cell; 0 where all of its runs diverged, None where there is none."""
+        cell = self.cells.get(spot)
+        if cell is None:
+            return None
+        return 0.0 if cell.mean is None and cell.diverged else cell.mean
+
+    def means(self) -> dict[Spot, float]:
+        """The mean of each cell that has one."""
+        return {spot: value for spot in self.cells if (value := self.mean(spot)) is not None}
+
+    def find_worst(self, panel: str, row: str) -> tuple[str, float] | None:
+        """The column with the least mean, and that mean; None where a cell has no run, so that it cannot be told."""
+        told = {column: self.mean((panel, row, column)) for column in self.columns(panel)}
+        known = {column: value for column, value in told.items() if value is not None}
+        if len(known) < len(told) or not known:
+            return None
+        column = min(known, key=lambda column: known[column])
+        return column, known[column]
+
+    def find_best_worst(self, panel: str) -> list[str]:
+        """The rows with the greatest worst case of a panel."""
+        worst = {row: found[1] for row in self.rows(panel) if (found := self.find_worst(panel, row)) is not None}
+        return [row for row, value in worst.items() if value == max(worst.values())] if len(worst) > 1 else []
+
+    def check_claims(self) -> list[Finding]:
+        """Whether the orderings hold that the paper claims."""
+        means = self.means()
+        return [claim.check(means) for claim in self.experiment.claims]
+
+
+def gather(experiment: Experiment, plan: Plan, store: str | Path) -> Board:
+    """What a store has of an experiment; nothing is run."""
+    records = Store(store).read().records
+    places = experiment.lay(plan)
+    filled = {place.panel for place in places if place.run.key in records}
+    cells: dict[Spot, list[dict[str, Any]]] = {}
+    for place in places:
+        if place.panel in filled:
+            cells.setdefault((place.panel, place.row, place.column), []).extend(
+                [records[place.run.key]] if place.run.key in records else []
+            )
+    kept = [place for place in places if place.panel in filled]
+    return Board(
+        experiment,
+        plan,
+        {spot: _sum_up(found) for spot, found in cells.items()},
+        {spot: curve for spot, found in cells.items() if (curve := _average(found))},
+        wanted=len(kept),
+        found=sum(len(found) for found in cells.values()),
+        notes=(*experiment.notes, *_tell_strengths(kept)),
+    )
+
+
+def _sum_up(records: list[dict[str, Any]]) -> Cell:
+    fine = [r for r in records if r["status"] == "ok" and r["diverged"] is None and r["accuracy"] is not None]
+    wild = sum(r["status"] == "ok" and r["diverged"] is not None for r in records)
+    return Cell(tuple(r["accuracy"] for r in fine), wild, sum(r["status"] != "ok" for r in records))
+
+
+def _average(records: list[dict[str, Any]]) -> Curve:
+    """The mean over seeds at the rounds that all of them have."""
+    curves = [dict(map(tuple, record["curve"])) for record in records if record["status"] == "ok"]
+    if not curves:
+        return []
+    shared = sorted(set.intersection(*(set(curve) for curve in curves)))
+    return [(t, sum(curve[t] for curve in curves) / len(curves)) for t in shared]
+
+
+def _tell_strengths(places: list[Place]) -> list[str]:
+    """How strong the attacks are whose strength comes from a formula: the paper does not state ALIE's."""
+    told: dict[str, dict[str, list[str]]] = {}
+    for place in places:
+        attack = place.run.parts[2]
+        if attack.name() in ("alie", "ipm"):
+            words = attack.describe(place.run.n, place.run.f)
+            labels = told.setdefault(type(attack).__name__, {}).setdefault(words, [])
+            label = f"f={place.run.f}"
+            labels += [label] if label not in labels else []
+    return [
+        f"{name}: " + "; ".join(f"{words} ({', '.join(labels)})" for words, labels in strengths.items())
+        for name, strengths in told.items()
+    ]

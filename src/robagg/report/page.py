@@ -1,0 +1,72 @@
+"""An experiment's results as a Markdown page: tables, ours beside the paper's, and the orderings that hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from robagg.lab.paper.claims import Finding
+from robagg.lab.paper.walk import Computation, Computed
+from robagg.report.board import Board
+from robagg.report.compare import compare, list_misprints, summarise
+from robagg.report.formats import render_rows
+from robagg.report.sheets import divide, head_of, name_column, tell_beside, tell_differences
+
+MARKS = {True: "holds", False: "**does not hold**", None: "cannot be told yet"}
+
+
+def write_page(board: Board, pictures: Sequence[str] = ()) -> str:
+    """The page of an experiment; `pictures` are file names beside it."""
+    parts = [f"# {board.experiment.name}: {board.title}", tell_counts(board)]
+    parts += [f"![{board.title}]({picture})" for picture in pictures]
+    paired = compare(board)
+    if paired:
+        parts.append("Mean ± deviation over seeds; the paper's in brackets. The best worst case is bold.")
+    for sheet in divide(board):
+        title = ", ".join(filter(None, [sheet.title, name_column(board, sheet)]))
+        parts.append(render_rows(title, head_of(board, sheet), tell_beside(board, sheet), "markdown"))
+    if paired:
+        parts += ["## Difference to the paper", "\n".join(f"- {line}" for line in summarise(paired))]
+        parts.append("Bold: more than two of the paper's deviations and a point.")
+        for sheet in divide(board):
+            head = ["rule", *sheet.columns]
+            parts.append(render_rows(sheet.title, head, tell_differences(board, sheet), "markdown"))
+    findings = board.check_claims()
+    if findings:
+        parts += ["## What the paper claims", list_findings(findings)]
+    notes = tell_notes(board)
+    if notes:
+        parts += ["## Notes", "\n".join(f"- {note}" for note in notes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_computed(computation: Computation, done: Computed, mark: str, pictures: Sequence[str] = ()) -> str:
+    """The page of a computation without training."""
+    parts = [f"# {computation.name}: {computation.title}{mark}"]
+    parts += [f"![{computation.title}]({picture})" for picture in pictures]
+    parts.append(render_rows("", list(done.head), done.lines, "markdown"))
+    parts += ["## What the paper claims", list_findings(done.findings)]
+    parts += [f"- {note}" for note in done.notes]
+    return "\n\n".join(parts) + "\n"
+
+
+def list_findings(findings: Sequence[Finding]) -> str:
+    return "\n".join(f"- {found.claim}: {MARKS[found.holds]} ({found.evidence})" for found in findings)
+
+
+def tell_notes(board: Board) -> list[str]:
+    """What a reader must know about the numbers."""
+    notes = [*board.notes, *list_misprints(board)]
+    cells = board.cells.values()
+    notes += ["† Some seeds diverged and are not in the mean."] if any(c.diverged and c.mean for c in cells) else []
+    notes += ["‡ Some seeds failed and are not in the mean."] if any(c.failed and c.mean for c in cells) else []
+    return notes
+
+
+def tell_counts(board: Board) -> str:
+    """How much of it is there.
+
+    A cell with fewer runs than seeds is shown with those it has.
+    """
+    if board.found == board.wanted:
+        return f"{board.found} runs."
+    return f"{board.found} of {board.wanted} runs are there."

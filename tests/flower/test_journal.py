@@ -1,0 +1,95 @@
+"""Who hears of a verdict, and when."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
+
+from flwr.app import Error, RecordDict
+
+import robagg as ra
+from flower.federation import draw_model, draw_update, fill, pack, run_round
+from robagg.flower import RobustStrategy, read_log
+
+MODEL = draw_model()
+
+
+def contents(hostile: bool = True):  # type: ignore[no-untyped-def]
+    first = {name: w + 50 for name, w in MODEL.items()} if hostile else draw_update(MODEL, 0)
+    return [fill(first), *(fill(draw_update(MODEL, i)) for i in range(1, 9)), Error(7, "gone")]
+
+
+def test_the_file_holds_every_round_and_reads_back(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "verdicts.jsonl"
+    strategy = RobustStrategy(ra.TQ(f=2), log_file=path)
+    for server_round in (1, 2):
+        run_round(strategy, pack(MODEL), contents(), server_round)
+    run_round(strategy, pack(MODEL), [RecordDict()] * 5, 3)
+    first, second, third = (json.loads(line) for line in path.read_text().splitlines())
+    assert (first["round"], second["round"], third["round"]) == (1, 2, 3)
+    assert first["rule"] == "tq(f=2)"
+    assert first["tau"] > 0
+    assert first["nodes"][0]["node"] == "100"
+    assert first["nodes"][0]["rejected"] is True
+    assert "beyond tau" in first["nodes"][0]["reason"]
+    assert first["nodes"][0]["distance"] > 100
+    assert abs(sum(node["weight"] for node in first["nodes"]) + first["median_weight"] - 1) < 1e-6
+    assert first["nodes"][-1] | {"replied": False, "rejected": False} == first["nodes"][-1]
+    assert third["skipped"]
+    reports = read_log(path)
+    assert [report.to_json() for report in reports] == path.read_text().splitlines()
+    assert "rejected" in str(reports[0])
+    assert "skipped" in str(reports[2])
+
+
+def test_huge_distances_and_node_ids_are_json(tmp_path: Path) -> None:
+    strategy = RobustStrategy(ra.Krum(f=2), log_file=tmp_path / "v.jsonl")
+    rows = [fill({name: np.full_like(w, 3e38) for name, w in MODEL.items()}), *contents()[1:]]
+    run_round(strategy, pack(MODEL), rows)
+    line = json.loads((tmp_path / "v.jsonl").read_text(), parse_constant=lambda name: pytest.fail(name))
+    assert line["nodes"][0]["weight"] == 0
+
+
+def test_a_node_rejected_again_and_again_gives_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+    strategy = RobustStrategy(ra.TQ(f=2), warn_after=(2, 3))
+    for server_round, hostile in enumerate([True, False, False, True, True, True, True], start=1):
+        run_round(strategy, pack(MODEL), contents(hostile), server_round)
+        warned = [r.getMessage() for r in caplog.records if "different population" in r.getMessage()]
+        assert len(warned) == (server_round >= 5)
+    assert (
+        "node 100 was rejected in 2 of its last 3 rounds: it is hostile, broken, or a different population" in warned[0]
+    )
+
+
+def test_neither_a_callback_nor_a_full_disk_ends_the_run(tmp_path: Path) -> None:
+    def fail(round_: int, node: int, reason: str) -> None:
+        raise RuntimeError("my mail server is down")
+
+    (tmp_path / "file").write_text("")
+    strategy = RobustStrategy(ra.TQ(f=2), on_reject=fail, log_file=tmp_path / "file" / "v.jsonl")
+    assert run_round(strategy, pack(MODEL), contents())[0] is not None
+
+
+def test_metrics_tell_who_was_rejected() -> None:
+    _, metrics = run_round(RobustStrategy(ra.TQ(f=2)), pack(MODEL), contents())
+    assert metrics["robagg-rejected-nodes"] == [100]
+    assert metrics["robagg-replies"] == 9
+    assert metrics["robagg-skipped"] == 0
+    assert metrics["robagg-tau"] > 0
+
+
+def test_all_rows_outside_tau_reject_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """Then the value is the median of all, said once."""
+    logging.getLogger("flwr").propagate = True
+    rng = np.random.default_rng(0)
+    rows = [fill({"w": rng.standard_normal(1000).astype(np.float32)}) for _ in range(20)]
+    _, metrics = run_round(RobustStrategy(ra.TQ(f=9)), pack({"w": np.zeros(1000, np.float32)}), rows)
+    assert metrics["robagg-rejected"] == 0
+    assert "No row lies within tau" in caplog.text

@@ -1,0 +1,316 @@
+"""What the strategy promises besides surviving hostile replies."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
+
+from flwr.app import ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedProx, FedYogi
+from flwr.serverapp.strategy.strategy import Strategy
+
+import robagg as ra
+from flower.federation import (
+    Grid,
+    answer,
+    ask,
+    draw_model,
+    draw_update,
+    fill,
+    flatten,
+    honest_mean,
+    pack,
+    run_round,
+    unpack,
+)
+from robagg.flower import RobustStrategy, RoundReport
+
+N = 9
+MODEL = draw_model()
+
+
+def honest(n: int = N, **metrics: Any) -> list[Any]:
+    return [fill(draw_update(MODEL, i), **metrics) for i in range(n)]
+
+
+def watch(strategy: RobustStrategy) -> list[RoundReport]:
+    """The reports that the strategy makes from now on."""
+    seen: list[RoundReport] = []
+    enter = strategy.journal.enter
+    strategy.journal.enter = lambda report: (seen.append(report), enter(report))[1]  # type: ignore[method-assign]
+    return seen
+
+
+def test_mean_gives_what_fedavg_gives() -> None:
+    plain, _ = run_round(FedAvg(), pack(MODEL), honest())
+    robust, _ = run_round(RobustStrategy("mean"), pack(MODEL), honest())
+    assert np.allclose(flatten(unpack(robust)), flatten(unpack(plain)), atol=1e-6)
+
+
+def test_the_rule_has_no_default_and_bad_arguments_are_sentences() -> None:
+    with pytest.raises(TypeError, match="rule"):
+        RobustStrategy()  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="unknown rule"):
+        RobustStrategy("tqq")
+    with pytest.raises(ValueError, match="has its own"):
+        RobustStrategy(ra.TQ(f=1), f=2)
+    with pytest.raises(ValueError, match="sorts numbers"):
+        RobustStrategy(ra.CM(), weighted=True)
+    with pytest.raises(ValueError, match="to the strategy inside"):
+        RobustStrategy("tq", around=FedAdam(), fraction_train=0.5)
+    with pytest.raises(TypeError, match="around must be"):
+        RobustStrategy("tq", around="fedadam")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_weight > 0"):
+        RobustStrategy("tq", max_weight=0.0)
+    with pytest.raises(ValueError, match="at least 1"):
+        RobustStrategy("tq", min_valid_replies=0)
+    with pytest.raises(ValueError, match="1 <= k <= m"):
+        RobustStrategy("tq", warn_after=(5, 3))
+
+
+def test_start_differs_from_flowers_in_the_default_timeout_only() -> None:
+    ours, theirs = (inspect.signature(cls.start).parameters for cls in (RobustStrategy, Strategy))
+    assert list(ours) == list(theirs)
+    assert ours["timeout"].default == 600
+    assert [p.default for name, p in ours.items() if name != "timeout"] == [
+        p.default for name, p in theirs.items() if name != "timeout"
+    ]
+
+
+def test_the_first_round_asks_all_the_nodes_that_were_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    messages = RobustStrategy("tq", min_available_nodes=4).configure_train(
+        1, pack(MODEL), ConfigRecord(), Grid(4, arrivals=[2, 2, 3])
+    )
+    assert len(list(messages)) == 4
+
+
+def test_dead_and_silent_nodes_are_named_and_lower_n_not_f() -> None:
+    strategy = RobustStrategy(ra.TQ(f=3))
+    reports = watch(strategy)
+    messages = ask(strategy, pack(MODEL), N)
+    replies = answer(messages, [None, *honest()[1:]])
+    # What a grid makes of a node that died: it does not say who it was.
+    dead = Message(Error(3, "node is gone"), reply_to=messages[1])
+    dead.metadata.__dict__["_src_node_id"] = 1
+    arrays, _ = strategy.aggregate_train(1, [dead, *replies[1:]])
+    assert arrays is not None  # 7 = 2f+1 are left
+    lost = {node.node: node.reason for node in reports[0].nodes if not node.replied}
+    assert lost == {100: "no reply before the timeout", 101: "error 3: node is gone"}
+    assert reports[0].n == 7
+    assert not reports[0].rejected
+    arrays, metrics = run_round(strategy, pack(MODEL), [Error(1, "bug")] * 3 + honest()[3:])
+    assert arrays is None  # 6 replies cannot stand 3 liars
+    assert "n >= 2f+1" in reports[1].skipped
+    assert metrics["robagg-skipped"] == 1
+
+
+def test_a_second_reply_of_a_node_is_not_counted() -> None:
+    strategy = RobustStrategy("mean")
+    reports = watch(strategy)
+    messages = ask(strategy, pack(MODEL), N)
+    strategy.aggregate_train(1, answer(messages, honest()) * 2)
+    assert reports[0].n == N
+
+
+def test_a_share_follows_the_number_of_replies() -> None:
+    strategy = RobustStrategy("tm", f=0.3)
+    for n in (9, 5, 3):
+        arrays, _ = run_round(strategy, pack(MODEL), honest(n))
+        wanted = ra.TM(f=int(0.3 * n))([draw_update(MODEL, i) for i in range(n)])
+        assert np.allclose(flatten(unpack(arrays)), flatten(wanted), atol=1e-6)
+
+
+def test_too_few_sound_replies_skip_the_round() -> None:
+    strategy = RobustStrategy("tq", min_valid_replies=5)
+    bad = {name: np.full_like(w, np.nan) for name, w in MODEL.items()}
+    reports = watch(strategy)
+    for broken in (fill(bad), RecordDict()):
+        arrays, _ = run_round(strategy, pack(MODEL), [broken] * 2 + honest(4))
+        assert arrays is None
+        assert reports[-1].skipped == "4 sound replies came, at least 5 are wanted"
+        assert len(reports[-1].rejected) == 2
+    assert run_round(strategy, pack(MODEL), honest(5))[0] is not None
+
+
+def test_small_updates_on_large_weights_lose_nothing() -> None:
+    """Norm 0.01 on weights of squared norm 3000: where Krum on raw float32 distances picks attackers."""
+    rng = np.random.default_rng(0)
+    for trial in range(12):
+        w = {"w": (rng.standard_normal(3000)).astype(np.float32)}
+        step = 0.01 * rng.standard_normal(3000) / np.sqrt(3000)
+        rows = [w["w"] + step + 0.003 * rng.standard_normal(3000) / np.sqrt(3000) for _ in range(8)]
+        rows += [w["w"] - step] * 3
+        sent = [{"w": row.astype(np.float32)} for row in rows]
+        exact = [row["w"].astype(np.float64) - w["w"].astype(np.float64) for row in sent]
+        for rule in (ra.Krum(f=3), ra.TQ(f=3), ra.NNM(f=3) >> ra.CM(f=3), ra.RFA(f=3, smoothing=1e-6)):
+            arrays, _ = run_round(RobustStrategy(rule), pack(w), [fill(row) for row in sent])
+            moved = unpack(arrays)["w"].astype(np.float64) - w["w"]
+            wanted = rule(np.stack(exact))
+            assert np.linalg.norm(moved - wanted) < 0.002 * np.linalg.norm(wanted), (trial, rule)
+
+
+def test_statistics_and_counters_stay_out_of_the_distances() -> None:
+    shapes = {"w": (30,), "bn.running_mean": (4,), "bn.running_var": (4,)}
+    model = draw_model(shapes=shapes) | {"bn.num_batches_tracked": np.array(5, np.int64)}
+    rows = []
+    for i in range(N):
+        row = draw_update({k: model[k] for k in shapes}, i)
+        row["bn.running_mean"] = np.full(4, 10.0**i, np.float32)
+        rows.append(row | {"bn.num_batches_tracked": np.array(i, np.int64)})
+    strategy = RobustStrategy(ra.TQ(f=2))
+    reports = watch(strategy)
+    arrays, _ = run_round(strategy, pack(model), [fill(row) for row in rows])
+    result = unpack(arrays)
+    assert np.allclose(result["w"], ra.TQ(f=2)([{"w": row["w"]} for row in rows])["w"], atol=1e-6)
+    assert np.array_equal(result["bn.running_mean"], np.full(4, 10.0 ** (N // 2), np.float32))
+    assert result["bn.num_batches_tracked"] == N // 2
+    assert result["bn.num_batches_tracked"].dtype == np.int64
+    assert max(node.distance for node in reports[0].nodes) < 10  # type: ignore[type-var]
+    arrays, _ = run_round(RobustStrategy("cm", aside=("w",)), pack({"w": model["w"], "v": model["w"]}),
+                          [fill({"w": row["w"], "v": row["w"]}) for row in rows])  # fmt: skip
+    assert arrays is not None
+    with pytest.raises(ValueError, match="at least one floating-point array"):
+        run_round(RobustStrategy("cm", aside=("*",)), pack(model), [fill(row) for row in rows])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("rule", [ra.TQ(f=2), ra.RFA(f=2)], ids=str)
+def test_every_array_comes_back_in_its_dtype_order_and_shape(dtype: type, rule: ra.Rule) -> None:
+    model = {"c": draw_model()["layer.weight"].astype(dtype), "f": np.asfortranarray(draw_model(1)["layer.weight"])}
+    model |= {"scalar": np.array(0.5, dtype), "empty": np.zeros((0, 3), dtype)}
+    rows = [{k: (v + 0.01 * i).astype(v.dtype) for k, v in model.items()} for i in range(N)]
+    arrays, _ = run_round(RobustStrategy(rule), pack(model), [fill(row) for row in rows])
+    for name, value in unpack(arrays).items():
+        assert value.dtype == model[name].dtype
+        assert value.shape == model[name].shape
+        assert np.allclose(value, model[name].astype(float) + 0.04, atol=0.02)
+
+
+def test_other_writers_of_the_same_numbers_are_believed() -> None:
+    forms = [np.asfortranarray, lambda x: x.astype(np.float64), lambda x: x.astype(">f4"), lambda x: x.astype("<f2")]
+    contents = honest(4 * len(forms))
+    for i, form in enumerate(forms):
+        contents[i] = fill({name: form(value) for name, value in draw_update(MODEL, i).items()})
+    strategy = RobustStrategy("mean")
+    reports = watch(strategy)
+    arrays, _ = run_round(strategy, pack(MODEL), contents)
+    assert not reports[0].rejected
+    assert np.allclose(flatten(unpack(arrays)), honest_mean(MODEL, len(contents)), atol=1e-3)
+
+
+@pytest.mark.parametrize("make", [FedAdam, FedYogi, FedAvgM, FedProx, FedAvg])
+def test_around_gets_the_robust_value_as_one_reply(make: Any) -> None:
+    options = {"proximal_mu": 0.1} if make is FedProx else {}
+    inner, twin = make(**options), make(**options)
+    strategy = RobustStrategy(ra.CM(f=2), around=inner)
+    arrays = twin_arrays = pack(MODEL)
+    for server_round in (1, 2):
+        start = unpack(arrays)
+        rows = [draw_update(start, i) for i in range(N)]
+        median = ra.CM(f=2)(rows)
+        rows[0] = {name: np.full_like(w, np.nan) for name, w in start.items()}
+        rows[1:] = [draw_update(start, i) for i in range(1, N)]
+        median = ra.CM(f=2)(rows)
+        arrays, metrics = run_round(strategy, arrays, [fill(row) for row in rows], server_round)
+        ask(twin, twin_arrays, N, server_round)
+        twin_arrays, _ = twin.aggregate_train(
+            server_round, [Message(fill(median), dst_node_id=1, message_type="train")]
+        )
+        assert np.allclose(flatten(unpack(arrays)), flatten(unpack(twin_arrays)), atol=1e-6)
+        assert metrics["loss"] == 1.0
+        assert all(array.dtype == "float32" for array in arrays.values())
+
+
+def test_around_leaves_statistics_to_the_median() -> None:
+    model = MODEL | {"bn.running_var": np.ones(3, np.float32), "n": np.array([4], np.int64)}
+    rows = [
+        draw_update(MODEL, i) | {"bn.running_var": np.full(3, 9.0, np.float32), "n": np.array([7])} for i in range(N)
+    ]
+    arrays, _ = run_round(RobustStrategy("tq", around=FedAdam()), pack(model), [fill(row) for row in rows])
+    assert np.array_equal(unpack(arrays)["bn.running_var"], np.full(3, 9.0, np.float32))
+    assert np.array_equal(unpack(arrays)["n"], np.array([7]))
+
+
+def test_observe_gives_fedavgs_model_and_the_rules_verdict() -> None:
+    contents = honest()
+    contents[0] = fill({name: w + 100 for name, w in MODEL.items()})
+    plain, _ = run_round(FedAvg(), pack(MODEL), contents)
+    strategy = RobustStrategy(ra.TQ(f=2), observe=True)
+    reports = watch(strategy)
+    observed, metrics = run_round(strategy, pack(MODEL), contents)
+    assert np.array_equal(flatten(unpack(observed)), flatten(unpack(plain)))
+    assert [node.node for node in reports[0].rejected] == [100]
+    assert reports[0].observed
+    assert metrics["robagg-rejected"] == 1
+    contents[1] = RecordDict()  # FedAvg raises, the run goes on
+    assert run_round(strategy, pack(MODEL), contents)[0] is None
+
+
+def test_a_rule_that_remembers_gets_its_last_value() -> None:
+    rule = ra.CC(f=2, tau=0.05)
+    strategy = RobustStrategy(rule)
+    rows = [draw_update(MODEL, i) for i in range(N)]
+    changes = [{name: row[name] - MODEL[name] for name in row} for row in rows]
+    state = None
+    for server_round in (1, 2, 3):
+        arrays, _ = run_round(strategy, pack(MODEL), [fill(row) for row in rows], server_round)
+        verdict, state = rule.step(changes, state)
+        assert np.allclose(flatten(unpack(arrays)) - flatten(MODEL), flatten(verdict.value), atol=1e-5)
+
+
+def test_nobody_asked_is_no_skipped_round() -> None:
+    strategy = RobustStrategy("tq", fraction_train=0.0)
+    strategy.configure_train(1, pack(MODEL), ConfigRecord(), Grid(4))  # type: ignore[arg-type]
+    assert strategy.aggregate_train(1, []) == (None, None)
+
+
+def test_a_run_of_skipped_rounds_ends_with_the_model_it_began_with() -> None:
+    class Silent(Grid):
+        def send_and_receive(self, messages: Any, *, timeout: float) -> list[Message]:
+            return []
+
+    result = RobustStrategy("tq", fraction_evaluate=0.0).start(Silent(4), pack(MODEL), num_rounds=2)  # type: ignore[arg-type]
+    assert np.array_equal(flatten(unpack(result.arrays)), flatten(MODEL))
+    assert [m["robagg-skipped"] for m in result.train_metrics_clientapp.values()] == [1, 1]
+
+
+def evaluate(strategy: RobustStrategy, contents: list[Any]) -> MetricRecord | None:
+    messages = list(strategy.configure_evaluate(1, pack(MODEL), ConfigRecord(), Grid(len(contents))))  # type: ignore[arg-type]
+    for i, message in enumerate(messages):
+        message.metadata.__dict__["_message_id"] = f"e{i}"
+    return strategy.aggregate_evaluate(1, answer(messages, contents))
+
+
+def tell(**metrics: Any) -> RecordDict:
+    return RecordDict({"metrics": MetricRecord({"num-examples": 10} | metrics)})
+
+
+def test_evaluation_is_a_trimmed_mean_that_nothing_can_spoil() -> None:
+    contents: list[Any] = [tell(accuracy=0.5 + 0.01 * i, per_class=[1.0, i]) for i in range(7)]
+    contents += [tell(accuracy=1e12), tell(accuracy=float("nan"), per_class=[1.0]), RecordDict(), Error(1, "no")]
+    contents += [tell(accuracy=[1.0, 2.0], other=3), RecordDict({"metrics": MetricRecord({"num-examples": 0})})]
+    metrics = evaluate(RobustStrategy("tq", f=3), contents)
+    assert metrics is not None
+    assert 0.5 <= metrics["accuracy"] <= 0.56  # type: ignore[operator]
+    assert "num-examples" not in metrics
+    assert "other" not in metrics
+    assert evaluate(RobustStrategy("tq"), [Error(1, "no")] * 3) is None
+
+
+def test_a_function_for_metrics_of_ones_own_is_used_and_may_fail() -> None:
+    def count(records: list[RecordDict], key: str) -> MetricRecord:
+        return MetricRecord({"count": len(records)})
+
+    def fail(records: list[RecordDict], key: str) -> MetricRecord:
+        raise ZeroDivisionError
+
+    strategy = RobustStrategy("tq", f=2, train_metrics_aggr_fn=count, evaluate_metrics_aggr_fn=fail)
+    _, metrics = run_round(strategy, pack(MODEL), [RecordDict(), *honest()])
+    assert metrics["count"] == N
+    assert evaluate(strategy, [tell(accuracy=1.0)] * 3) == MetricRecord()
