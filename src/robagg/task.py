@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -61,7 +62,7 @@ def federate(
     device: str | torch.device = "auto",
 ) -> tuple[Federation, Dataset]:
     """The clients of a task, each with its shard of the data, ready for their first round."""
-    dataset = task.load(root)
+    dataset = _load(task, root)
     shards = split.split(dataset.train_y, n, f, generator=generator(seed, "split"))
     federation = Federation(
         task.build(dataset, derive(seed, "weights")),
@@ -77,6 +78,12 @@ def federate(
         device=choose_device(device),
     )
     return federation, dataset
+
+
+@lru_cache(maxsize=1)
+def _load(task: Task, root: str | Path | None) -> Dataset:
+    """The last data set stays in memory: the runs of a sweep share it."""
+    return task.load(root)
 
 
 def simulate(

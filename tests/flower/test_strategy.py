@@ -292,7 +292,7 @@ def tell(**metrics: Any) -> RecordDict:
 
 
 def test_evaluation_is_a_trimmed_mean_that_nothing_can_spoil() -> None:
-    contents: list[Any] = [tell(accuracy=0.5 + 0.01 * i, per_class=[1.0, i]) for i in range(7)]
+    contents: list[Any] = [tell(accuracy=0.5 + 0.01 * i, per_class=[1.0, float(i)]) for i in range(7)]
     contents += [tell(accuracy=1e12), tell(accuracy=float("nan"), per_class=[1.0]), RecordDict(), Error(1, "no")]
     contents += [tell(accuracy=[1.0, 2.0], other=3), RecordDict({"metrics": MetricRecord({"num-examples": 0})})]
     metrics = evaluate(RobustStrategy("tq", f=3), contents)

@@ -15,7 +15,12 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Train for some rounds and say how good the model is."""
+    """Train, and say how good the model is."""
+    print(f"test accuracy {100 * train_all(grid, context):.2f}%")
+
+
+def train_all(grid: Grid, context: Context) -> float:
+    """Train for as many rounds as the run says; returns the accuracy of the last model."""
     config = context.run_config
     dataset, nodes = config["dataset"], int(config["min-nodes"])
     if config["rule"] == "fedavg":
@@ -41,7 +46,6 @@ def main(grid: Grid, context: Context) -> None:
         timeout=float(config["timeout"]),
         evaluate_fn=evaluate_centrally,
     )
-    last = result.evaluate_metrics_serverapp[int(config["num-server-rounds"])]
-    print(f"test accuracy {100 * last['accuracy']:.2f}%")
     if config["model-file"]:
         np.savez(config["model-file"], **{name: array.numpy() for name, array in result.arrays.items()})
+    return float(result.evaluate_metrics_serverapp[int(config["num-server-rounds"])]["accuracy"])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from flwr.app import Array, ArrayRecord
 
-from robagg.flower.npy import NUMPY, read_header
+from robagg.flower.npy import NUMPY, look, read_header
 
 STATISTICS = ("*running_mean", "*running_var", "*num_batches_tracked", "*moving_mean", "*moving_variance")
 """Names of BatchNorm's statistics in PyTorch and Keras."""
@@ -75,9 +75,7 @@ class GlobalModel:
 
     def flat(self, specs: Iterable[Spec]) -> dict[str, Flat]:
         """The numbers of some arrays, as views on the message."""
-        return {
-            spec.name: np.frombuffer(self.arrays[spec.name].data, spec.dtype, offset=len(spec.header)) for spec in specs
-        }
+        return {spec.name: look(self.arrays[spec.name].data, spec.dtype, len(spec.header)) for spec in specs}
 
     def record(self, values: Mapping[str, Flat]) -> ArrayRecord:
         """Flat values of every array as a record like the one that was sent."""

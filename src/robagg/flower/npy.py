@@ -29,7 +29,7 @@ def view(array: Array, spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:
         raise UnfitError(f"{spec.name!r} is serialised as {_short(array.stype)}, not as {NUMPY}")
     data = array.data
     if len(data) == len(spec.header) + spec.nbytes and data.startswith(spec.header):
-        return np.frombuffer(data, spec.dtype, offset=len(spec.header))
+        return look(data, spec.dtype, len(spec.header))
     # Not the model's own bytes before the numbers: another dtype or writer, perhaps in good faith. Length first.
     if not spec.size <= len(data) <= LONGEST_HEADER + 8 * spec.size:
         raise UnfitError(f"{spec.name!r} has {len(data)} bytes where {len(spec.header) + spec.nbytes} are expected")
@@ -46,13 +46,18 @@ def view(array: Array, spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:
         raise UnfitError(
             f"{spec.name!r} has {len(data) - offset} bytes of numbers where {spec.size} {dtype} are expected"
         )
-    numbers = np.frombuffer(data, dtype, offset=offset)
+    numbers = look(data, dtype, offset)
     if fortran != spec.fortran and len(shape) > 1:
         numbers = numbers.reshape(shape, order="F" if fortran else "C").ravel(order="F" if spec.fortran else "C")
     if dtype != spec.dtype or not numbers.flags.aligned:
         with np.errstate(over="ignore"):  # what is too large for the model's dtype becomes Inf, and is broken as such
             numbers = numbers.astype(spec.dtype)
     return numbers
+
+
+def look(data: bytes, dtype: np.dtype[Any], offset: int) -> np.ndarray[Any, np.dtype[Any]]:
+    """The numbers from there on, in place; an empty array has no place."""
+    return np.frombuffer(data, dtype, offset=offset) if len(data) > offset else np.empty(0, dtype)
 
 
 def read_header(data: bytes) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from robagg.attacks import ALIE, IPM
 from robagg.lab.paper.claims import Finding
 from robagg.lab.paper.experiment import QUICK_SETTINGS, Experiment, Place, Plan
 from robagg.lab.store import Store
@@ -136,15 +137,13 @@ def _average(records: list[dict[str, Any]]) -> Curve:
 
 def _tell_strengths(places: list[Place]) -> list[str]:
     """How strong the attacks are whose strength comes from a formula: the paper does not state ALIE's."""
-    told: dict[str, dict[str, list[str]]] = {}
+    told: dict[str, dict[str, float]] = {}
     for place in places:
         attack = place.run.parts[2]
-        if attack.name() in ("alie", "ipm"):
-            words = attack.describe(place.run.n, place.run.f)
-            labels = told.setdefault(type(attack).__name__, {}).setdefault(words, [])
-            label = f"f={place.run.f}"
-            labels += [label] if label not in labels else []
-    return [
-        f"{name}: " + "; ".join(f"{words} ({', '.join(labels)})" for words, labels in strengths.items())
-        for name, strengths in told.items()
-    ]
+        if isinstance(attack, ALIE | IPM):
+            letter = "z" if isinstance(attack, ALIE) else "c0"
+            strengths = told.setdefault(f"{type(attack).__name__} by its formula: {letter} = ", {})
+            strengths[f"f={place.run.f}"] = attack.strength(place.run.n, place.run.f)
+    notes = [name + ", ".join(f"{z:.3g} ({f})" for f, z in strengths.items()) for name, strengths in told.items()]
+    weak = any(z <= 0 for name, strengths in told.items() if name.startswith("ALIE") for z in strengths.values())
+    return [*notes, *(["ALIE with z <= 0 is no attack"] if weak else [])]

@@ -7,9 +7,9 @@ from typing import Any
 
 from robagg.data.optional import require
 from robagg.report.board import Board
-from robagg.report.curves import COLOURS, MARKERS, draw_curves
+from robagg.report.curves import COLOURS, MARKERS
 
-STYLES = {"RFA": 1, "TM": 2, "CM": 3, "Krum": 4, "Huber": 5, "MCA": 7, "TQ": 6, "Mean": 0, "TQ_t": 5}
+STYLES = {"RFA": 1, "TM": 2, "CM": 3, "Krum": 0, "Huber": 5, "MCA": 7, "TQ": 6, "Mean": 4, "TQ_t": 5}
 """Each rule has one colour and marker in all figures."""
 
 
@@ -19,11 +19,8 @@ def draw_board(board: Board, folder: Path) -> list[Path]:
         return []
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{board.name}.{end}" for end in ("png", "pdf")]
-    if board.experiment.kind == "curves":
-        panels = {p: {row: board.curves.get((p, row, ""), []) for row in board.rows(p)} for p in board.panels}
-        return [draw_curves(panels, path, title=_wrap(board.title), emphasise="TQ") for path in paths]
-    figure = _draw_lines(board) if board.experiment.kind == "lines" else _draw_bars(board)
-    return _save(figure, paths)
+    draw = {"lines": _draw_lines, "bars": _draw_bars, "curves": _draw_curves}[board.experiment.kind]
+    return _save(draw(board), paths)
 
 
 def draw_computed(name: str, title: str, picture: dict[str, Any], folder: Path) -> list[Path]:
@@ -56,6 +53,32 @@ def _draw_lines(board: Board) -> Any:
             axes.set_xticks([int(column) for column in board.columns(panel)])
     grid[0].set_ylim(0, 100)
     grid[0].set_ylabel("test accuracy (%)")
+    return _finish(figure, shown, board.title)
+
+
+def _draw_curves(board: Board) -> Any:
+    """A panel an attack or a rho, a line a rule, accuracy over the rounds."""
+    panels = board.panels
+    across = min(3, len(panels))
+    down = -(-len(panels) // across)
+    figure = _figure(4.6 * across, 3.4 * down + 0.9)
+    grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    shown: dict[str, Any] = {}
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        for row in board.rows(panel):
+            curve = board.curves.get((panel, row, ""), [])
+            style = _style(row) | {"markevery": max(1, len(curve) // 8)}
+            (line,) = axes.plot(*zip(*curve, strict=True), **style) if curve else (None,)
+            shown |= {} if line is None else {row: line}
+        axes.set_title(panel)
+        axes.grid(alpha=0.3)
+        axes.set_ylim(0, 100)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel("round")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("test accuracy (%)")
     return _finish(figure, shown, board.title)
 
 

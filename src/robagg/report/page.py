@@ -58,6 +58,8 @@ def tell_notes(board: Board) -> list[str]:
     notes = [*board.notes, *list_misprints(board)]
     cells = board.cells.values()
     notes += ["† Some seeds diverged and are not in the mean."] if any(c.diverged and c.mean for c in cells) else []
+    if any(cell.mean is None and cell.diverged for cell in cells):
+        notes.append("Where all runs diverged, figures and comparisons take the accuracy as 0.")
     notes += ["‡ Some seeds failed and are not in the mean."] if any(c.failed and c.mean for c in cells) else []
     return notes
 

@@ -15,7 +15,7 @@ def read_numbers(table: str) -> Numbers:
 
     Example:
         >>> read_numbers("table3")["f=6", "TQ", "IPM"]
-        (96.39, 0.17)
+        (96.38, 0.32)
     """
     return {place: cell for place, cell in _read(table).items() if place[2] != "worst"}
 

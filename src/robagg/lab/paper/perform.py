@@ -10,6 +10,7 @@ from robagg.lab.driver import Summary, sweep
 from robagg.lab.estimate import Estimate, estimate
 from robagg.lab.jobs import Options, Watcher
 from robagg.lab.paper.experiment import Experiment, Place, Plan
+from robagg.lab.run import Run
 from robagg.lab.store import Store
 
 Say = Callable[[str], object]
@@ -27,11 +28,26 @@ def perform(
     """Do what is missing; data are looked for first, so that what is not there is said once and not for every run."""
     places = choose(experiment, plan, options, say)
     options = replace(options, plugins=(*options.plugins, *experiment.plugins))
-    runs = [place.run for place in places]
     settled = {key for key, record in Store(store).read().records.items() if record["status"] == "ok"}
-    for text in dict.fromkeys(run.task for run in runs if run.key not in settled):
-        next(run for run in runs if run.task == text).parts[0].load(options.data)
-    return sweep(runs, store, options=options, watcher=watcher)
+    runs = [place.run for place in places]
+    missing = _find_missing([run for run in runs if run.key not in settled], options)
+    for task, error in missing.items():
+        say(f"left out: {task}: {error}")
+    kept = [run for run in runs if run.task not in missing or run.key in settled]
+    if not kept:
+        raise next(iter(missing.values()))
+    return sweep(kept, store, options=options, watcher=watcher)
+
+
+def _find_missing(runs: list[Run], options: Options) -> dict[str, ImportError]:
+    """Tasks whose data need a package that is not there; what is computed once, like embeddings, is computed here."""
+    missing = {}
+    for text, run in {run.task: run for run in runs}.items():
+        try:
+            run.parts[0].load(options.data)
+        except ImportError as error:
+            missing[text] = error
+    return missing
 
 
 def foresee(experiment: Experiment, plan: Plan, store: Path, options: Options, *, say: Say = print) -> Estimate:

@@ -71,7 +71,7 @@ def follow(rule: Loop, x: Tensor, f: int, *, from_mean: bool = False, iterations
         >>> from robagg import TQ
         >>> x = torch.tensor([[1.0], [1.2], [0.8], [1.0], [50.0]], dtype=torch.float64)
         >>> follow(TQ(f=1), x, 1)[-1]
-        tensor([1.0000], dtype=torch.float64)
+        tensor([1.], dtype=torch.float64)
     """
     median, sketch = sketch_rows(x, f)
     start = sketch.on_rows(torch.full((sketch.n,), 1 / sketch.n, dtype=torch.float64)) if from_mean else sketch.centre()

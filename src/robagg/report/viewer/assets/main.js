@@ -1,0 +1,88 @@
+// Puts the page together and answers the reader.
+
+import { count, find, make, say, startTheme } from './page.js';
+import { term, writeGlossary } from './words.js';
+import { cells, findBest, known, tabulate } from './data.js';
+import { MOST_SERIES, tellSeconds } from './scales.js';
+import { copyButtons } from './export.js';
+import { watchWidth } from './figure.js';
+import { makeFilters, matchingCells } from './filters.js';
+import { drawTables } from './table.js';
+import { drawDetails, plainTable, tellResult } from './details.js';
+
+let picked = [];
+
+function redrawTables() {
+  drawTables(matchingCells(), picked, redrawTables, choose);
+}
+
+function show() {
+  redrawTables();
+  return drawDetails(picked, choose, clear);
+}
+
+function choose(cell) {
+  const held = document.activeElement?.dataset?.cell;
+  if (picked.includes(cell)) picked = picked.filter((other) => other !== cell);
+  else if (picked.length < MOST_SERIES) picked = [...picked, cell];
+  else say(`No more than ${MOST_SERIES} cells can be compared: take one away first`);
+  show();
+  // The cell is drawn anew; the keyboard must not lose its place.
+  if (held) [...document.querySelectorAll('[data-cell]')].find((other) => other.dataset.cell === held)?.focus();
+}
+
+function clear() {
+  picked = [];
+  show();
+}
+
+// The page opens on what matters most: the best rule where it does worst.
+function pickFirst() {
+  const [table] = tabulate(matchingCells());
+  const row = table && (findBest(table)[0] ?? table.rows[0]);
+  return row?.worst ? [row.worst] : [];
+}
+
+function tellFacts() {
+  const seconds = known.runs.reduce((sum, run) => sum + (run.seconds ?? 0), 0);
+  const days = known.runs.map((run) => run.finished ?? '').filter(Boolean).sort();
+  const when = days.length ? `, finished ${days[0].slice(0, 10)}${days[0].slice(0, 10) === days.at(-1).slice(0, 10) ? '' : ` to ${days.at(-1).slice(0, 10)}`}` : '';
+  find('facts').textContent = `${count(known.runs.length, 'run')} in ${count(cells.size, 'cell')}, ${tellSeconds(seconds)} of computing${when}`;
+  find('footer').textContent = `Made by robagg ${known.version} from ${known.name}. This page needs no network.`;
+}
+
+function drawTroubles() {
+  const wrong = known.runs.filter((run) => run.status !== 'ok' || run.diverged !== null);
+  const area = find('troubles');
+  area.append(make('h2', {}, 'Failures and ', term('diverged', 'divergences')));
+  for (const note of known.notes) area.append(make('p', { class: 'warn' }, `Note: ${note}.`));
+  if (!wrong.length) {
+    area.append(make('p', {}, known.runs.length ? 'Every run came to its end.' : 'The store has no runs.'));
+    return;
+  }
+  const head = ['what', 'rule', 'attack', 'task', 'split', 'n', 'f', 'seed', 'why'];
+  const rows = wrong.map((run) => [tellResult(run), run.method, run.attack, run.task, run.split, run.n, run.f, run.seed, run.error || run.notes.join('; ') || '–']);
+  area.append(make('div', { class: 'card' }, plainTable('Runs that failed or diverged', head, rows), copyButtons(() => ({ title: 'failures and divergences', head, rows }))));
+}
+
+function drawAbout() {
+  const names = [...new Set(known.environments.flatMap((one) => Object.keys(one)))];
+  const head = ['runs', 'computing', ...names];
+  const rows = known.environments.map((one, index) => {
+    const runs = known.runs.filter((run) => run.environment === index);
+    return [runs.length, tellSeconds(runs.reduce((sum, run) => sum + (run.seconds ?? 0), 0)), ...names.map((name) => one[name] ?? '–')];
+  });
+  const area = find('about');
+  area.append(make('h2', {}, 'Where the runs were done'));
+  if (rows.length) area.append(make('div', { class: 'card' }, plainTable('Versions and devices', head, rows), copyButtons(() => ({ title: 'versions and devices', head, rows }))));
+}
+
+tellFacts();
+writeGlossary(known.words);
+makeFilters(redrawTables);
+picked = pickFirst();
+startTheme(show);
+watchWidth();
+drawTroubles();
+drawAbout();
+show();

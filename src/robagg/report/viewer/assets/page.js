@@ -1,0 +1,78 @@
+// Elements, words to the reader, and the theme. Text is always text: nothing from a store is ever read as markup.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? '' : value);
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+export function make(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function draw(tag, attributes, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+export function find(id) {
+  return document.getElementById(id);
+}
+
+export function say(text) {
+  const status = find('status');
+  status.textContent = text;
+  clearTimeout(say.timer);
+  say.timer = setTimeout(() => { status.textContent = ''; }, 4000);
+}
+
+export function button(text, onclick, attributes) {
+  return make('button', { type: 'button', onclick, ...attributes }, text);
+}
+
+export function count(number, one, many = `${one}s`) {
+  return `${number} ${number === 1 ? one : many}`;
+}
+
+// Light, dark, or as the system has it. Remembered where the browser lets a file remember anything.
+const THEMES = ['auto', 'light', 'dark'];
+
+function remembered() {
+  try {
+    return localStorage.getItem('robagg-theme') ?? 'auto';
+  } catch {
+    return 'auto';
+  }
+}
+
+export function startTheme(redraw) {
+  const toggle = find('theme');
+  const apply = (theme) => {
+    if (theme === 'auto') delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    toggle.textContent = `Theme: ${theme}`;
+    toggle.dataset.theme = theme;
+  };
+  apply(THEMES.includes(remembered()) ? remembered() : 'auto');
+  toggle.addEventListener('click', () => {
+    const next = THEMES[(THEMES.indexOf(toggle.dataset.theme) + 1) % THEMES.length];
+    apply(next);
+    try {
+      localStorage.setItem('robagg-theme', next);
+    } catch {
+      // The choice then holds until the page is closed.
+    }
+    redraw();
+  });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+}
+
+export function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+}

@@ -1,0 +1,178 @@
+// Rules down, attacks across: colours, the worst case, sorting, and cells to choose.
+
+import { button, count, find, make } from './page.js';
+import { term } from './words.js';
+import { compareTexts, findBest, tabulate } from './data.js';
+import { css, inkOn, palette, shade, tellAccuracy } from './scales.js';
+import { copyButtons } from './export.js';
+
+const FIRST = 24; // tables drawn before the reader asks for more
+const WORST = 'worst case';
+const MEAN = 'mean over attacks';
+const sorting = { column: WORST, down: true };
+let range = 'full';
+let most = FIRST;
+
+export function drawTables(shown, picked, redraw, choose) {
+  const tables = tabulate(shown);
+  const means = shown.map((cell) => cell.mean).filter((mean) => mean !== null);
+  const bounds = range === 'full' || !means.length ? [0, 100]
+    : [means.reduce((a, b) => Math.min(a, b)), means.reduce((a, b) => Math.max(a, b))];
+  const place = { bounds, picked, redraw, choose };
+  const drawn = tables.slice(0, most).map((table) => drawTable(table, place));
+  const more = tables.length > most
+    ? button(`Show ${count(tables.length - most, 'more table')}`, () => { most += FIRST; redraw(); }) : null;
+  const empty = tables.length ? null : make('p', {}, 'No run matches these filters.');
+  find('results').replaceChildren(
+    make('h2', {}, term('accuracy', 'Accuracy'), ' of each ', term('rule'), ' under each ', term('attack')),
+    drawKey(bounds, redraw), ...[empty, ...drawn, more].filter(Boolean));
+  find('summary').textContent = summarise(tables);
+}
+
+// What a reader should take home, in a sentence.
+export function summarise(tables) {
+  const judged = tables.map((table) => ({ table, best: findBest(table) })).filter(({ table, best }) => best.length && table.rows.length > 1);
+  if (!judged.length) return tables.length ? 'There is not enough here yet to say which rule has the best worst case.' : '';
+  const { table, best } = judged[0];
+  const names = (rows) => rows.map((row) => row.rule).join(' and ');
+  if (judged.length === 1) {
+    const worst = best[0].worst;
+    return `${names(best)} ${best.length > 1 ? 'have' : 'has'} the best worst case: ${worst.mean.toFixed(1)} % under ${worst.attack} (${table.title}).`;
+  }
+  const wins = new Map();
+  for (const { best: rows } of judged) for (const { rule } of rows) wins.set(rule, (wins.get(rule) ?? 0) + 1);
+  const [rule, won] = [...wins].sort((a, b) => b[1] - a[1])[0];
+  const hardest = judged.map(({ table: { title, rows } }) => ({ title, row: rows.find((row) => row.rule === rule) }))
+    .filter(({ row }) => row?.whole && !row.wild).sort((a, b) => a.row.worst.mean - b.row.worst.mean)[0];
+  return `${rule} has the best worst case in ${won} of ${judged.length} tables; its hardest is ${hardest.row.worst.attack} with ${hardest.row.worst.mean.toFixed(1)} % (${hardest.title}).`;
+}
+
+function drawKey(bounds, redraw) {
+  const bar = make('span', { class: 'bar', 'aria-hidden': 'true' });
+  for (let k = 0; k < 24; k += 1) {
+    const piece = make('span');
+    piece.style.background = css(shade(k / 23));
+    bar.append(piece);
+  }
+  const select = make('select', { id: 'range' }, make('option', { value: 'full' }, '0 to 100 %'), make('option', { value: 'shown' }, 'least to greatest shown'));
+  select.value = range;
+  select.addEventListener('change', () => {
+    range = select.value;
+    redraw();
+    find('range').focus();
+  });
+  return make('div', { class: 'key' },
+    make('span', {}, `${bounds[0].toFixed(0)} %`), bar, make('span', {}, `${bounds[1].toFixed(0)} %`),
+    make('label', {}, 'Colours: ', select),
+    make('span', { class: 'quiet' }, 'Choose a cell for its curves; choose several to compare them. Arrow keys move between cells.'));
+}
+
+function valueOf(row, column) {
+  if (column === 'rule') return row.rule;
+  if (column === WORST) return row.wild ? -1 : row.worst?.mean ?? -2;
+  if (column === MEAN) return row.mean ?? -2;
+  const cell = row.cells.get(column);
+  return cell ? cell.mean ?? -1 : -2;
+}
+
+function sortRows(table) {
+  const sign = sorting.down ? -1 : 1;
+  const by = (a, b) => {
+    const [left, right] = [valueOf(a, sorting.column), valueOf(b, sorting.column)];
+    return typeof left === 'string' ? sign * compareTexts(left, right) : sign * (left - right) || compareTexts(a.rule, b.rule);
+  };
+  return [...table.rows].sort(by);
+}
+
+function drawHead(column, title, redraw) {
+  const active = sorting.column === column;
+  const arrow = active ? (sorting.down ? ' ▼' : ' ▲') : '';
+  const sort = () => {
+    const again = sorting.column === column;
+    sorting.down = again ? !sorting.down : column !== 'rule';
+    sorting.column = column;
+    redraw();
+    // The button that was pressed is drawn anew; the keyboard must not lose its place.
+    [...document.querySelectorAll('[data-sort]')].find((other) => other.dataset.sort === column && other.dataset.table === title)?.focus();
+  };
+  return make('th', { scope: 'col', 'aria-sort': active ? (sorting.down ? 'descending' : 'ascending') : null },
+    button(`${column}${arrow}`, sort, { class: 'sort', 'data-sort': column, 'data-table': title, 'aria-label': `Sort by ${column}` }));
+}
+
+function drawTable(table, place) {
+  const best = table.rows.length > 1 ? findBest(table) : [];
+  const rows = sortRows(table);
+  const columns = ['rule', ...table.attacks, WORST, MEAN];
+  const body = rows.map((row) => make('tr', {},
+    make('th', { scope: 'row' }, row.rule),
+    ...table.attacks.map((attack) => drawCell(row.cells.get(attack), place)),
+    make('td', { class: best.includes(row) ? 'best' : '' }, tellWorst(row), best.includes(row) ? make('span', { class: 'badge' }, 'best') : null),
+    make('td', {}, row.mean === null ? '–' : row.mean.toFixed(1))));
+  const grid = make('table', { class: 'results' }, make('caption', {}, table.title),
+    make('thead', {}, make('tr', {}, ...columns.map((column) => drawHead(column, table.title, place.redraw)))),
+    make('tbody', {}, ...body));
+  grid.addEventListener('keydown', moveFocus);
+  const notes = listNotes(table);
+  return make('div', { class: 'card' },
+    make('div', { class: 'scroll', role: 'region', 'aria-label': `Table: ${table.title}`, tabindex: 0 }, grid),
+    ...(notes.length ? [make('p', { class: 'quiet' }, notes.join(' '))] : []),
+    copyButtons(() => textModel(table, rows), () => listModel(table, rows)));
+}
+
+function tellWorst(row, digits = 1) {
+  const text = row.wild ? 'diverged' : row.worst ? row.worst.mean.toFixed(digits) : '–';
+  return row.whole || !row.worst ? text : `${text}*`;
+}
+
+function drawCell(cell, { bounds, picked, choose }) {
+  if (!cell) return make('td', { class: 'none' }, make('span', { class: 'quiet' }, '–'));
+  const slot = picked.findIndex((other) => other.id === cell.id);
+  const text = tellAccuracy(cell);
+  const spoken = `${cell.rule} under ${cell.attack}: ${text}${cell.mean === null ? '' : ' percent'}, ${count(cell.runs.length, 'run')}`;
+  const node = button(text, () => choose(cell), { class: `cell${cell.mean === null ? ' lost' : ''}`, 'aria-pressed': String(slot >= 0), 'aria-label': spoken, 'data-cell': cell.id });
+  if (cell.mean !== null) {
+    const colour = shade((cell.mean - bounds[0]) / (bounds[1] - bounds[0] || 1));
+    node.style.background = css(colour);
+    node.style.color = inkOn(colour);
+  }
+  if (slot >= 0) {
+    const colour = palette().series[slot];
+    const number = make('span', { class: 'slot', 'aria-hidden': 'true' }, String(slot + 1));
+    number.style.background = colour;
+    node.append(number);
+  }
+  return make('td', {}, node);
+}
+
+function moveFocus(event) {
+  const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+  const here = event.target.closest('td, th');
+  if (!step || !here) return;
+  const row = here.parentElement;
+  const rows = [...row.closest('table').rows];
+  const next = rows[rows.indexOf(row) + step[0]]?.cells[here.cellIndex + step[1]]?.querySelector('button');
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}
+
+function listNotes(table) {
+  const there = table.rows.flatMap((row) => [...row.cells.values()]);
+  return [
+    there.some((cell) => cell.diverged && cell.mean !== null) ? '† Some seeds diverged and are not in the mean.' : '',
+    there.some((cell) => cell.failed && cell.mean !== null) ? '‡ Some seeds failed and are not in the mean.' : '',
+    table.rows.some((row) => !row.whole && row.worst) ? '* Of the cells there are; some have no result.' : '',
+  ].filter(Boolean);
+}
+
+function textModel(table, rows) {
+  const lines = rows.map((row) => [row.rule, ...table.attacks.map((attack) => tellAccuracy(row.cells.get(attack), 2)), tellWorst(row, 2), row.mean === null ? '–' : row.mean.toFixed(2)]);
+  return { title: table.title, head: ['rule', ...table.attacks, WORST, MEAN], rows: lines };
+}
+
+// For a spreadsheet: a line a cell, numbers as numbers.
+function listModel(table, rows) {
+  const lines = rows.flatMap((row) => [...row.cells.values()].map((cell) =>
+    [table.title, cell.rule, cell.attack, cell.mean, cell.deviation, cell.seeds, cell.diverged, cell.failed]));
+  return { head: ['table', 'rule', 'attack', 'mean', 'deviation', 'seeds', 'diverged', 'failed'], rows: lines };
+}

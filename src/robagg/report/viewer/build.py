@@ -1,0 +1,100 @@
+"""Puts the page together: markup, style, program and data in one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from robagg import __version__
+from robagg.report.viewer.gather import gather
+
+MODULES = (
+    "page", "words", "data", "scales", "export", "figure", "curves", "heatmap", "filters", "table", "details", "main",
+)  # fmt: skip
+"""The program's files, each after those it uses."""
+
+
+def write_report(
+    store: str | Path,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    data: str | Path | None = None,
+    labels: bool = True,
+) -> Path:
+    """Write the page of a store.
+
+    Args:
+        store: the file of records.
+        path: the HTML file to write; its folder is made if need be.
+        title: the page's; by default the store's name.
+        data: the folder of the data sets, to count each client's labels.
+        labels: whether to count them.
+
+    Example:
+        >>> import tempfile
+        >>> from robagg.lab import Run, Store, execute
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with Store(folder / "runs.jsonl") as store:
+        ...     store.append(execute(Run(rule="tq", attack="ipm", f=4, settings={"rounds": 2}), device="cpu"))
+        >>> write_report(store.path, folder / "report.html").name
+        'report.html'
+    """
+    known = gather(store, data=data, labels=labels)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(build_page(known, title or known["name"]), encoding="utf-8")
+    return path
+
+
+def build_page(known: dict[str, Any], title: str) -> str:
+    """The page as text."""
+    script, style = bundle(), _read("page.css")
+    # Hashes, not 'unsafe-inline': nothing runs but this script, and nothing is fetched from anywhere.
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    known = known | {"title": title, "version": __version__}
+    parts = {
+        "POLICY": policy,
+        "TITLE": html.escape(title),
+        "STYLE": style,
+        "DATA": embed(known),
+        "SCRIPT": script,
+    }
+    # In one go, so that a mark inside the data stays what it is.
+    return re.sub(r"%(POLICY|TITLE|STYLE|DATA|SCRIPT)%", lambda found: parts[found[1]], _read("page.html"))
+
+
+def bundle() -> str:
+    """The modules as one script: their imports and exports fall away, since they share one scope."""
+    texts = []
+    for name in MODULES:
+        text = re.sub(r"^import .*?;\n", "", _read(f"{name}.js"), flags=re.MULTILINE | re.DOTALL)
+        texts.append(re.sub(r"^export ", "", text, flags=re.MULTILINE))
+    return "(() => {\n'use strict';\n" + "\n".join(texts) + "})();\n"
+
+
+def embed(value: Any) -> str:
+    r"""JSON that can stand inside a script element: nothing in it can end the element or begin another.
+
+    >>> embed({"name": "</script><script>"})
+    '{"name":"\\u003c/script\\u003e\\u003cscript\\u003e"}'
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def _read(name: str) -> str:
+    return (resources.files("robagg.report.viewer") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,167 @@
+"""What the page knows of a store: a line a run to look through at once, and its curves, packed, for when they are asked for."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from robagg.attacks import attacks
+from robagg.lab.flat import flatten
+from robagg.lab.store import Record, Store
+from robagg.registry import Registry, split_call
+from robagg.report.viewer.labels import LabelCounts
+from robagg.rule import stages
+
+BUDGET = 14_000_000
+"""Bytes of curves in a page; with more, points are left out. The rest of a page is far below the 20 MB that it may have."""
+MOST, FEWEST = 600, 20
+"""Points of a curve before and after that."""
+TRACE = ("rounds", "loss", "tau", "byzantine_kept", "honest_dropped")
+
+
+def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = True) -> dict[str, Any]:
+    """All that the page shows, as values that JSON takes.
+
+    Args:
+        store: the file of records.
+        data: the folder of the data sets, to count each client's labels.
+        labels: whether to count them; loading a large data set takes its time.
+    """
+    if not Path(store).exists():
+        raise FileNotFoundError(f"there is no store at {store}")
+    contents = Store(store).read()
+    notes, counts, environments = list(contents.notes), LabelCounts(data, wanted=labels), _Shared()
+    runs, records = [], []
+    for record in contents.records.values():
+        try:
+            run = describe(record)
+            run["environment"] = environments.add(record.get("environment") or {})
+            run["labels"] = counts.add(run)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            notes.append(f"the record {str(record.get('key'))[:40]!r} is not understood: {type(error).__name__}: {error}")
+            continue
+        runs.append(run)
+        records.append(record)
+    details, points = pack_all(records)
+    if points < MOST and details:
+        notes.append(f"curves are thinned to {points} points each, for the size of this page")
+    known = {
+        "name": Path(store).name,
+        "runs": runs,
+        "details": details,
+        "environments": environments.values,
+        "labels": counts.tables,
+        "notes": notes,
+        "words": explain_names(runs),
+    }
+    return {name: finite(value) for name, value in known.items()}
+
+
+def describe(record: Record) -> dict[str, Any]:
+    """One run in a line: its spec, and what came of it; without the traceback, which tells about whose machine it was."""
+    spec = record["spec"]
+    try:
+        flat = flatten(record)
+    except ValueError:  # names that are none of ours are shown as they stand
+        flat = {"method": str(spec["rule"]), "mixers": "", "core": str(spec["rule"]), "rho": None}
+    run = {name: str(spec[name]) for name in ("rule", "attack", "task", "split")}
+    run |= {name: int(spec[name]) for name in ("n", "f", "seed")}
+    run |= {name: flat[name] for name in ("method", "mixers", "core", "rho")}
+    run |= {name: record.get(name) for name in ("key", "status", "accuracy", "diverged", "done", "seconds", "finished")}
+    run |= {"settings": dict(spec.get("settings") or {}), "plugins": dict(record.get("plugins") or {})}
+    run |= {"notes": [str(note) for note in record.get("notes") or []], "error": str(record.get("error") or "")}
+    return run
+
+
+def pack_all(records: Sequence[Record]) -> tuple[list[str | None], int]:
+    """The curves of all runs, with as many points as the budget allows, and how many that is at most."""
+    points = MOST
+    while True:
+        packed = [pack_details(record, points) for record in records]
+        if sum(len(text or "") for text in packed) <= BUDGET or points <= FEWEST:
+            return packed, points
+        points //= 2
+
+
+def pack_details(record: Record, points: int) -> str | None:
+    """Curve and trace of a run as base64 of deflated JSON, which a browser unpacks by itself; None where there are none."""
+    try:
+        trace, n = record.get("trace") or {}, int(record["spec"]["n"])
+        curve = [[int(t), float(value)] for t, value in record.get("curve") or []]
+        keep = thin(len(trace.get("rounds") or []), points)
+        details: dict[str, Any] = {
+            "curve": [curve[k] for k in thin(len(curve), points)],
+            **{name: None if trace.get(name) is None else [trace[name][k] for k in keep] for name in TRACE},
+            "most": trace.get("most"),
+            "weights": None,
+        }
+        if trace.get("weights"):
+            levels = zlib.decompress(base64.b64decode(trace["weights"]))
+            details["weights"] = [level for k in keep for level in levels[k * n : (k + 1) * n]]
+    except (KeyError, TypeError, ValueError, IndexError, zlib.error):
+        return None
+    if not details["curve"] and not details["rounds"]:
+        return None
+    text = json.dumps(finite(details), separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def thin(count: int, points: int) -> list[int]:
+    """Which of `count` points are kept: every k-th from the last one back, so that the end is always there.
+
+    >>> thin(10, 4)
+    [0, 3, 6, 9]
+    >>> thin(3, 4)
+    [0, 1, 2]
+    """
+    step = max(1, math.ceil(count / points))
+    return list(range(count - 1, -1, -step))[::-1]
+
+
+def explain_names(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """A sentence for each rule and each attack that is used, from its documentation."""
+    told: dict[str, dict[str, str]] = {"rule": {}, "attack": {}}
+    for run in runs:
+        for part in str(run["rule"]).split(" >> "):
+            _explain(stages, part, told["rule"])
+        _explain(attacks, run["attack"], told["attack"])
+    return told
+
+
+def _explain(registry: Registry[Any], text: str, told: dict[str, str]) -> None:
+    try:
+        name = split_call(text, registry.kind)[0]
+        if name not in told:
+            told[name] = (registry.find(name).__doc__ or "").strip().split("\n")[0]
+    except ValueError:
+        return  # a plugin's name, which nobody here can explain
+
+
+def finite(value: Any) -> Any:
+    """The same with None for numbers that are not finite, which JSON does not know."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class _Shared:
+    """Values that many runs have in common, each kept once."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._places: dict[str, int] = {}
+
+    def add(self, value: Any) -> int:
+        """Where the value stands."""
+        text = json.dumps(value, sort_keys=True)
+        if text not in self._places:
+            self._places[text] = len(self.values)
+            self.values.append(value)
+        return self._places[text]

@@ -1,0 +1,112 @@
+"""The example app in Flower's simulation engine: attackers cost less than two points of accuracy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
+pytest.importorskip("ray", reason="needs flwr[simulation]")
+pytest.importorskip("sklearn", reason="needs scikit-learn, for the digits")
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+def simulate(*settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Run the example with these settings, one run after the other."""
+    import robagg
+
+    paths = [str(Path(robagg.__file__).parents[1]), str(ROOT / "examples" / "flower")]
+    done = subprocess.run(
+        [sys.executable, str(HERE / "simulate.py"), json.dumps(settings)],
+        env=os.environ | QUIET | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    line = next(line for line in done.stdout.splitlines() if line.startswith("RESULTS "))
+    results: list[dict[str, Any]] = json.loads(line.removeprefix("RESULTS "))
+    return results
+
+
+def reasons(result: dict[str, Any]) -> list[set[str]]:
+    """Round by round, what is said of the nodes that were not believed."""
+    return [{node["reason"] for node in entry["nodes"] if node["reason"]} for entry in result["rounds"]]
+
+
+def test_several_attackers_at_once_neither_end_the_run_nor_stop_the_learning() -> None:
+    (result,) = simulate({"attacks": "nan,complex,error", "num-server-rounds": 3, "local-epochs": 2})
+    assert result["accuracy"] > 0.6
+    for said in reasons(result):
+        assert "not finite" in said
+        assert any("complex64" in reason for reason in said)
+        assert any("fails on purpose" in reason for reason in said)
+    assert not any(entry["skipped"] for entry in result["rounds"])
+
+
+ROUNDS = {"num-server-rounds": 12, "local-epochs": 3}
+NAMES = [
+    "sign-flip",
+    "ipm",
+    "nan",
+    "wrong-shape",
+    "extra-keys",
+    "many-examples",
+    "complex",
+    "strings",
+    "corrupt",
+    "error",
+]
+
+
+@pytest.fixture(scope="module")
+def accuracies() -> dict[str, float]:
+    """Of the run without an attacker and of one run for each attacker, and for all rules that the docs name."""
+    runs: dict[str, dict[str, Any]] = {"": ROUNDS} | {name: ROUNDS | {"attacks": name} for name in NAMES}
+    runs["many"] = ROUNDS | {"attacks": "ipm,nan,strings"}
+    runs["fedavg"] = ROUNDS | {"attacks": "ipm", "rule": "fedavg"}
+    runs["momentum"] = ROUNDS | {"momentum": 0.5}
+    results = simulate(*runs.values())
+    print({name: round(100 * result["accuracy"], 2) for name, result in zip(runs, results, strict=True)})
+    return {name: result["accuracy"] for name, result in zip(runs, results, strict=True)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*NAMES, "many"])
+def test_an_attacker_costs_less_than_two_points(name: str, accuracies: dict[str, float]) -> None:
+    assert accuracies[""] > 0.9
+    assert accuracies[name] > accuracies[""] - 0.02
+
+
+@pytest.mark.slow
+def test_without_a_rule_it_would_cost_more(accuracies: dict[str, float]) -> None:
+    assert accuracies["fedavg"] < accuracies[""] - 0.02
+
+
+@pytest.mark.slow
+def test_momentum_survives_rounds(accuracies: dict[str, float]) -> None:
+    """If a client forgot, half of each update would be lost for good."""
+    assert accuracies["momentum"] > accuracies[""] - 0.02
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_does_not_end_the_run() -> None:
+    """All nodes of this engine share a few processes that nobody replaces: rounds are skipped, the model is kept."""
+    (result,) = simulate({"attacks": "crash", "num-server-rounds": 2, "timeout": 20.0})
+    assert len(result["rounds"]) == 2
+    assert all("no reply" in " ".join(said) or "error" in " ".join(said) for said in reasons(result))

@@ -1,0 +1,53 @@
+"""Orderings on made-up means: what holds, what does not, and what cannot be told."""
+
+from __future__ import annotations
+
+from robagg.lab.paper.claims import Alike, Best, BestWorst, Claim, Fails, Falls, Helps, Means
+
+
+def table(**rows: tuple[float, ...]) -> Means:
+    return {("p", row, str(k)): value for row, values in rows.items() for k, value in enumerate(values)}
+
+
+def holds(claim: Claim, means: Means) -> bool | None:
+    return claim.check(means).holds
+
+
+def test_best_forgives_a_point_and_names_who_is_better() -> None:
+    assert holds(Best("x"), table(TQ=(96.0, 95.0), CM=(96.9, 90.0)))
+    finding = Best("TQ is best").check(table(TQ=(96.0, 85.0), CM=(90.0, 90.0)))
+    assert finding.holds is False and finding.evidence == "1 of 2; not: p 1 CM 90.0 against 85.0"
+    assert holds(Best("x", columns=("0",)), table(TQ=(96.0, 85.0), CM=(90.0, 90.0)))
+    means = {("p", "MCA (median)", "0"): 90.0, ("p", "TQ", "0"): 80.0}
+    assert holds(Best("x", rows=("Huber", "MCA")), means)
+
+
+def test_the_worst_case_is_the_true_minimum() -> None:
+    assert holds(BestWorst("x"), table(TQ=(80.0, 90.0), CM=(99.0, 70.0)))
+    assert holds(BestWorst("x"), table(TQ=(80.0, 90.0), CM=(99.0, 85.0))) is False
+
+
+def test_failing_is_ending_below_fifty() -> None:
+    assert holds(Fails("x", rows=("CM",)), table(TQ=(96.0,), CM=(30.0,)))
+    assert holds(Fails("x", rows=("CM",)), table(TQ=(96.0,), CM=(60.0,))) is False
+    assert holds(Fails("x"), table(TQ=(96.0,), CM=(30.0,), TM=(40.0,)))
+
+
+def test_alike_falling_and_helping() -> None:
+    assert holds(Alike("x", pairs=(("TQ", "CM"),)), table(TQ=(96.0,), CM=(94.5,)))
+    assert holds(Alike("x", pairs=(("TQ", "CM"),)), table(TQ=(96.0,), CM=(93.5,))) is False
+    assert holds(Falls("x", rows=("CM",)), table(CM=(90.0, 91.0, 50.0)))
+    assert holds(Falls("x", rows=("CM",)), table(CM=(90.0, 91.0, 95.0))) is False
+    both = {("alone", "CM", "0"): 80.0, ("with NNM", "CM", "0"): 90.0}
+    assert holds(Helps("x", panels=("with NNM",)), both)
+    assert holds(Helps("x", panels=("with NNM",), helps=False), both) is False
+    over = {("rho=0.3", "TQ", ""): 80.0, ("rho=0.5", "TQ", ""): 70.0}
+    assert holds(Falls("x", along="panels"), over)
+
+
+def test_what_is_not_there_is_not_judged() -> None:
+    assert holds(Best("x", columns=("9",)), table(TQ=(1.0,))) is None
+    finding = Alike("x", pairs=(("TQ", "TQ_t"),)).check(table(TQ=(96.0,)))
+    assert finding.holds is None and "TQ_t" in finding.evidence
+    assert holds(BestWorst("x"), table(CM=(1.0,))) is None
+    assert "cannot be told yet" in str(finding)

@@ -1,0 +1,53 @@
+"""The paper's small computations: Figure 1, Example 1, Theorem 2."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from robagg.lab.paper import example1, fig1, theorem2
+from robagg.lab.paper.walk import follow
+from robagg.rules import TQ, Huber
+
+
+def test_huber_ends_off_the_honest_mean_from_both_starts_and_tq_on_it() -> None:
+    done = fig1.compute(8)
+    assert [found.holds for found in done.findings] == [True] * 4
+    shares = {(line[0], line[1]): line[2] for line in done.lines}
+    assert shares["TQ", "the median"] == "100.0 %"
+    assert shares["Huber", "the median"] == shares["Huber", "the mean of all points"] == "0.0 %"
+
+
+def test_the_draws_are_as_the_paper_says() -> None:
+    x = fig1.draw_points(3)
+    assert x.shape == (19, 2)
+    assert float((x[10:].mean(0) - 10).abs().max()) < 0.5 and float(x[:10].abs().max()) < 4
+    assert torch.equal(x, fig1.draw_points(3)) and not torch.equal(x, fig1.draw_points(4))
+
+
+@pytest.mark.parametrize("rule", [TQ, Huber])
+def test_a_followed_path_is_the_rules_own(rule: type[TQ] | type[Huber]) -> None:
+    x = fig1.draw_points(0)
+    path = follow(rule(f=9), x, 9, iterations=10)
+    for k in (1, 4, len(path) - 1):
+        torch.testing.assert_close(path[k], rule(f=9, iterations=k)(x))
+
+
+def test_one_step_of_huber_is_delta_tau_s_and_of_tq_nothing() -> None:
+    done = example1.compute(1)
+    assert done.findings[0].holds
+    assert len(done.lines) == 4
+
+
+def test_hubers_bias_is_theorem_2s_within_the_condition_and_tq_has_none() -> None:
+    done = theorem2.compute(1)
+    assert done.findings[0].holds
+    for line in done.lines:
+        if line[5] == "yes":
+            assert float(line[3]) == pytest.approx(float(line[4]), rel=1e-3) and float(line[7]) == 0.0
+
+
+@pytest.mark.slow
+def test_figure_1_over_five_hundred_draws() -> None:
+    done = fig1.compute(500)
+    assert all(found.holds for found in done.findings)

@@ -1,0 +1,147 @@
+"""Tables, comparison and figures from stores of made-up records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from robagg.lab.paper import Experiment, Only, Place, Plan, find
+from robagg.lab.paper.axes import RULES
+from robagg.lab.paper.numbers import find_row, read_numbers, read_printed_worst
+from robagg.lab.store import Store
+from robagg.report.board import gather
+from robagg.report.compare import compare, find_paper_worst, list_misprints, measure_rows, summarise
+from robagg.report.figures import draw_board
+from robagg.report.latex import write_latex
+from robagg.report.page import write_page
+
+from .conftest import Fill, make_record
+
+TABLE3 = find("table3")
+assert isinstance(TABLE3, Experiment)
+NUMBERS = read_numbers("table3")
+
+
+def like_the_paper(place: Place) -> float:
+    mean, deviation = NUMBERS[place.panel, find_row(place.row), place.column]
+    return mean + (place.run.seed - 1) * deviation
+
+
+def test_the_papers_numbers_are_all_there() -> None:
+    assert [len(read_numbers(name)) for name in ("table3", "table4", "table5")] == [126, 84, 126]
+    assert read_numbers("table5")["f=4", "TQ", "IPM"][0] == 68.24
+    assert read_printed_worst("table3")["f=7", "Krum"][0] > 65.0
+    with pytest.raises(ValueError, match="table3, table4, table5"):
+        read_numbers("table9")
+
+
+def test_six_rows_of_the_paper_do_not_print_their_minimum(fill: Fill) -> None:
+    told = []
+    for name in ("table3", "table4", "table5"):
+        experiment = find(name)
+        assert isinstance(experiment, Experiment)
+        board = gather(experiment, Plan(seeds=1), fill(experiment, lambda place: 50.0, Plan(seeds=1)))
+        told += list_misprints(board)
+    assert sum(line.count("printed") for line in told) == 6
+    assert "f=7 Krum" in told[0] and "65.00" in told[0]
+
+
+def test_numbers_equal_to_the_papers_are_near_and_its_orderings_hold(fill: Fill) -> None:
+    board = gather(TABLE3, Plan(), fill(TABLE3, like_the_paper))
+    pairs = compare(board)
+    assert len(pairs) == 18 * len(RULES) and all(pair.near for pair in pairs.values())
+    assert "126 of 126 (100 %)" in summarise(pairs)[0] or len(RULES) > 7
+    assert [found.holds for found in board.check_claims()] == [True]
+    cell = board.cells["f=6", "TQ", "IPM"]
+    mean, deviation = NUMBERS["f=6", "TQ", "IPM"]
+    assert cell.mean == pytest.approx(mean) and cell.deviation == pytest.approx(deviation)
+    assert board.find_best_worst("f=6") == ["TQ"]
+    assert find_paper_worst(board, "f=7", "Krum") == 65.0
+
+
+def test_what_is_off_is_told_cell_by_cell(fill: Fill) -> None:
+    def one_off(place: Place) -> float:
+        return like_the_paper(place) - (30 if (place.row, place.column, place.panel) == ("TQ", "IPM", "f=6") else 0)
+
+    board = gather(TABLE3, Plan(), fill(TABLE3, one_off))
+    assert [spot for spot, pair in compare(board).items() if not pair.near] == [("f=6", "TQ", "IPM")]
+    page = write_page(board)
+    assert "**-30.00**" in page and page.count("**-") == 1
+    assert "TQ has the best worst case for every f: **does not hold**" in page
+
+
+def test_rows_are_ranked_by_their_distance(fill: Fill) -> None:
+    experiment = find("mca-sigma", sigmas=[0.5, 1.0])
+    assert isinstance(experiment, Experiment)
+    shift = {"MCA (median)": 9.0, "MCA (sigma=0.5)": 5.0, "MCA (sigma=1)": 1.0}
+    store = fill(experiment, lambda place: NUMBERS["f=6", "MCA", place.column][0] + shift[place.row])
+    ranked = measure_rows(compare(gather(experiment, Plan(), store)))
+    assert [*ranked] == ["MCA (sigma=1)", "MCA (sigma=0.5)", "MCA (median)"]
+    assert ranked["MCA (sigma=1)"] == pytest.approx(1.0)
+
+
+def test_missing_and_diverged_runs_are_shown_as_such(fill: Fill, tmp_path: Path) -> None:
+    store = fill(TABLE3, lambda place: None if place.column == "LF" and place.row == "TQ" else 90.0, Plan(seeds=1))
+    with Store(store) as opened:
+        for place in TABLE3.lay(Plan(seeds=1, only=Only.parse("rule=TQ,attack=LF,f=5"))):
+            opened.append(make_record(place, None, diverged=7))
+    board = gather(TABLE3, Plan(seeds=1), store)
+    assert (board.wanted - board.found) == 2
+    assert board.find_worst("f=5", "TQ") == ("LF", 0.0)
+    assert board.find_worst("f=6", "TQ") is None
+    page = write_page(board)
+    assert "diverged" in page and f"{board.found} of {board.wanted} runs are there" in page
+
+
+def test_the_latex_is_booktabs_in_the_papers_order_with_the_best_worst_case_bold(fill: Fill) -> None:
+    text = write_latex(gather(TABLE3, Plan(), fill(TABLE3, like_the_paper)))
+    for part in (r"\toprule", r"\bottomrule", r"\caption{", r"\label{tab:table3}", "$f=5$", r"\scriptsize$\pm$"):
+        assert part in text
+    assert text.count(r"\midrule") == text.count(r"\textbf{") == 3
+    assert r"\textbf{95.03}" in text
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert {line.count("&") for line in rows} == {8}
+    assert rows[0].split("&")[2].strip() == "GA" and rows[-1].split("&")[1].strip() == "TQ"
+    assert "z = 0.253 (f=5), 0.366 (f=6), 0.502 (f=7)" in text
+
+
+@pytest.mark.parametrize("name", ["fig2", "fig3", "fig5", "fig6", "fig8"])
+def test_figures_are_drawn_as_png_and_pdf(name: str, fill: Fill, tmp_path: Path) -> None:
+    experiment = find(name)
+    assert isinstance(experiment, Experiment)
+    plan = Plan(quick=True)
+    store = fill(experiment, lambda place: 60.0 + len(place.row), plan)
+    paths = draw_board(gather(experiment, plan, store), tmp_path / "out")
+    assert [path.name for path in paths] == [f"{name}.quick.png", f"{name}.quick.pdf"]
+    assert paths[0].read_bytes().startswith(b"\x89PNG") and paths[1].read_bytes().startswith(b"%PDF")
+
+
+def test_the_command_shows_a_store_without_running_anything(
+    fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import typer
+
+    from robagg.cli import paper as command
+
+    monkeypatch.setattr(command, "perform", lambda *a, **k: pytest.fail("something was run"))
+    store, app = fill(TABLE3, like_the_paper), typer.Typer()
+    app.command()(command.paper)
+    done = CliRunner().invoke(app, ["table3", "--no-run", "--store", str(store), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "TQ has the best worst case for every f: holds (3 of 3)" in done.output
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"table3.md", "table3.tex"}
+    missing = CliRunner().invoke(app, ["table3", "--no-run", "--store", str(tmp_path / "no.jsonl")])
+    assert isinstance(missing.exception, FileNotFoundError)
+    assert "fig3" in CliRunner().invoke(app, ["list"]).output
+
+
+def test_a_quick_look_is_marked_in_every_output(fill: Fill, tmp_path: Path) -> None:
+    plan = Plan(quick=True)
+    board = gather(TABLE3, plan, fill(TABLE3, lambda place: 90.0, plan))
+    assert board.name == "table3.quick" and compare(board) == {}
+    for text in (board.title, write_page(board), write_latex(board)):
+        assert "QUICK LOOK on digits" in text
+    fewer = gather(TABLE3, Plan(rounds=50), fill(TABLE3, lambda place: 90.0, Plan(rounds=50)))
+    assert "50 rounds instead of the paper's" in fewer.title
