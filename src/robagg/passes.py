@@ -43,14 +43,21 @@ class Passes:
         self.n = self.sent
         """How many rows there are behind the pre-aggregators."""
         self.device = leaves[0][0].device
-        self.alarm = torch.zeros((), dtype=torch.bool, device=self.device)
-        """Whether a pass met numbers it cannot compute with: NaN, Inf, or squares beyond the range."""
+        self._alarm: Tensor | None = None
         self.wide = wide
         self.unit = unit
         """What a length of 1 is in these leaves."""
         self.verdict = verdict
         """Whether somebody wants each row's weight told."""
         self._raw: tuple[list[Tensor], Sketch] | None = None
+
+    @property
+    def alarm(self) -> Tensor:
+        """Whether a pass met numbers it cannot compute with (): NaN, Inf, or squares beyond the range."""
+        return torch.zeros((), dtype=torch.bool, device=self.device) if self._alarm is None else self._alarm
+
+    def _raise_alarm(self, alarm: Tensor) -> None:
+        self._alarm = alarm if self._alarm is None else self._alarm | alarm
 
     def push(self, matrix: Tensor) -> None:
         """Put a pre-aggregator (m, n + a) in front of what follows."""
@@ -86,9 +93,9 @@ class Passes:
         values = []
         for rows in self.leaves:
             value, alarm = kernels.trim(rows, lo, hi, mix=mix, compute=self.compute(rows))
-            self.alarm = self.alarm | alarm
+            self._raise_alarm(alarm)
             if mix is not None:  # the rows may be finite and a rounded mean of the largest numbers not
-                self.alarm = self.alarm | ~torch.isfinite(value).all()
+                self._raise_alarm(~torch.isfinite(value).all())
             values.append(value)
         return values
 
@@ -121,7 +128,7 @@ class Passes:
             vectors += [point[leaf] for point in self.anchors.values() if point is not None]
             vectors += [medians[leaf]] if medians is not None else []
             value, alarm = kernels.combine(vectors, weights, compute=self.compute(rows))
-            self.alarm = self.alarm | alarm
+            self._raise_alarm(alarm)
             values.append(value)
         return values
 
@@ -141,27 +148,27 @@ class Passes:
         return self._raw
 
     def _sketch(self, mix: Tensor | None, f: int) -> tuple[list[Tensor], Sketch]:
-        medians = []
+        medians, spreads, grams = [], [], []
         n = self.sent if mix is None else len(mix)
-        size = n + len(self.anchors)
-        gram = torch.zeros(size, size, dtype=torch.float64, device=self.device)
-        spread = gram.new_zeros(())
         coarse = torch.float64
         for leaf, rows in enumerate(self.leaves):
             compute = self.compute(rows)
             points = [None if point is None else point[leaf] for point in self.anchors.values()]
-            median, v, g = kernels.sketch(
+            median, spread, gram = kernels.sketch(
                 rows, mix=None if mix is None else mix.contiguous(), anchors=points, compute=compute
             )
             medians.append(median)
-            gram += g
-            spread += v
+            spreads.append(spread)
+            grams.append(gram)
             coarse = compute if compute == torch.float32 else coarse
-        # By the middle row: one far liar must not hide that the squares of all others have vanished. Mixed rows are
-        # judged by the largest: most of them may well coincide, as NNM's do under a far attack.
-        lengths = gram.diagonal()[:n]
-        vanished = ((lengths.sort().values[n // 2] if mix is None else lengths.amax()) < TINY[coarse]) & (n > 1)
-        self.alarm = self.alarm | ~(torch.isfinite(gram.diagonal()).all() & torch.isfinite(spread)) | vanished
+        gram, spread = sum(grams[1:], grams[0]), sum(spreads[1:], spreads[0])
+        # V is no larger than the sum of the diagonal, so it needs no look of its own. Most squares have vanished: one far
+        # liar must not hide that. Mixed rows must all have: most of them may well coincide, as NNM's do.
+        lengths = gram.diagonal()
+        self._raise_alarm(~(lengths < torch.inf).all())
+        if n > 1:
+            few = n // 2 if mix is None else n - 1
+            self._raise_alarm((lengths[:n] < TINY[coarse]).sum() > few)
         blur: Tensor | float = 0.0
         if mix is not None:  # the sums that made the rows were rounded in proportion to the rows, not to their gaps
             length2 = torch.stack([median.double().square().sum() for median in medians]).sum()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from robagg import CC, MCA, RFA, TQ, Huber, Sketch, kernels
 from robagg.kernels import cpu, reference
 
 pytestmark = pytest.mark.skipif(not cpu.available(), reason="the C kernels are not built")
@@ -294,3 +295,27 @@ def test_the_environment_chooses_the_instruction_set(isa: str, monkeypatch: pyte
 def test_a_library_of_another_version_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "_ABI", -1)
     assert cpu.load.__wrapped__() is None
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 90])
+@pytest.mark.parametrize("scale", [0.0, 10.0, 1e12])
+def test_walk_is_the_loop_of_the_rules(n: int, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(n + 2, 50, dtype=F64, generator=torch.Generator().manual_seed(n))
+    x[: n // 4] *= scale
+    gram = x @ x.T
+    rules = [TQ(), Huber(iterations=3), CC(tau=3.3, iterations=5), RFA(smoothing=0.3), MCA(), MCA(sigma=2.5)]
+    for f in {0, 1 if n > 2 else 0, (n - 1) // 2}:
+        for blur in (0.0, torch.tensor(0.5, dtype=F64)):
+            sketch = Sketch(gram, torch.tensor(30.0, dtype=F64), n, f, ("origin", "last"), 2.0**-20, blur)
+            for rule in rules:
+                got = rule.weights(sketch)
+                with monkeypatch.context() as patch:
+                    patch.setattr(kernels, "walk", lambda *a, **k: None)
+                    wanted = rule.weights(sketch)
+                torch.testing.assert_close(got.coefficients, wanted.coefficients, rtol=1e-9, atol=1e-12)
+                torch.testing.assert_close(got.reach, wanted.reach, rtol=1e-6, atol=1e-5 * float(wanted.reach.max()))
+                if wanted.tau is None:
+                    assert got.tau is None and got.outside is None
+                else:
+                    torch.testing.assert_close(got.tau, wanted.tau)
+                    assert torch.equal(got.outside, wanted.outside)

@@ -100,7 +100,18 @@ def test_an_editable_install_runs_the_compiled_kernel_from_the_tree(tree: Path, 
     lent = sysconfig.get_path("purelib")
     inside = call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip()
     (Path(inside) / "lent.pth").write_text(f"{lent}\n")
-    call(python, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--ignore-installed", "-e", tree, cwd=tmp_path)
+    call(
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-build-isolation",
+        "--ignore-installed",
+        "-e",
+        tree,
+        cwd=tmp_path,
+    )
     said = call(python, "-c", CHECK, cwd=tmp_path).splitlines()
     assert Path(said[-2]).is_relative_to(tree)
     assert said[-1].startswith("c (")

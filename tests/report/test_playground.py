@@ -115,7 +115,7 @@ def test_the_scenes_show_what_their_texts_say() -> None:
 
 @needs_node
 def test_rules_refuse_what_they_cannot_do() -> None:
-    ask = 'try { aggregate(given.name, given.points, { f: given.f }); } catch (error) { console.log(error.message); }'
+    ask = "try { aggregate(given.name, given.points, { f: given.f }); } catch (error) { console.log(error.message); }"
     points = [[0, 0], [1, 1], [2, 2]]
     assert "n >= 2f+1" in run_node(bundle(("rules",)) + ask, {"name": "tq", "points": points, "f": 2})
     assert "got toString" in run_node(bundle(("rules",)) + ask, {"name": "toString", "points": points, "f": 1})

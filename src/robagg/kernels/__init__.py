@@ -65,6 +65,10 @@ def walk(
     """The n x n loop of a rule in one kernel, where there is one for it (None: do it step by step); see `cuda.walk`."""
     if gram.is_cuda and len(gram) <= cuda.MOST and kind in cuda.KINDS and cuda.available():
         return cuda.walk(kind, gram, spread, n, f, iterations, **more)
+    # A stack of matrices under vmap has no memory of its own to point at.
+    plain = type(gram) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(gram)
+    if plain and gram.device.type == "cpu" and kind in cpu.KINDS and cpu.available():
+        return cpu.walk(kind, gram, spread, n, f, iterations, **more)
     return None
 
 

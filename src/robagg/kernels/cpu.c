@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ABI = 1 };                                                /* cpu.py loads no library with another number */
+enum { ABI = 2 };                                                /* cpu.py loads no library with another number */
 enum { SKETCH, TRIM, COMBINE };                                  /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */
@@ -400,3 +400,5 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     free(block);
     return 0;
 }
+
+#include "cpu_walk.h"

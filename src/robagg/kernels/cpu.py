@@ -18,7 +18,8 @@ from torch import Tensor
 
 from robagg.kernels.reference import Rows
 
-_ABI = 1
+_ABI = 2
+KINDS = ("tq", "huber", "cc", "rfa", "mca")
 _SKETCH, _TRIM, _COMBINE = range(3)
 _ISAS = ("plain", "avx2", "avx512")
 _DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
@@ -44,6 +45,14 @@ class _Job(ctypes.Structure):
     )
 
 
+class _Walk(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("kind", "size", "n", "f", "iterations", "anchor")),
+        *((name, ctypes.c_double) for name in ("parameter", "rounding", "blur", "spread")),
+        *((name, ctypes.c_void_p) for name in ("gram", "c", "reach", "tau", "scratch", "outside")),
+    )
+
+
 @functools.cache
 def load() -> ctypes.CDLL | None:
     """The library beside this file, or None where it is missing, does not load, or is of another version."""
@@ -53,6 +62,8 @@ def load() -> ctypes.CDLL | None:
         if library.robagg_abi() != _ABI:
             return None
         library.robagg_run.argtypes = [ctypes.POINTER(_Job)]
+        library.robagg_walk.argtypes = [ctypes.POINTER(_Walk)]
+        library.robagg_walk.restype = None
     except (OSError, AttributeError):
         return None
     return library
@@ -121,6 +132,51 @@ def combine(
     chosen = vectors if len(used) == len(vectors) else [vectors[k] for k in used]
     _run(_COMBINE, chosen, isa, weights=coefficients[used], m=0, value=value, alarm=alarm)
     return value, alarm.bool()
+
+
+def walk(
+    kind: str,
+    gram: Tensor,
+    spread: Tensor,
+    n: int,
+    f: int,
+    iterations: int,
+    parameter: float | None,
+    rounding: float,
+    blur: Tensor | None,
+    anchor: int | None,
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
+    """The whole loop of a rule; arguments and results as of `cuda_walk.walk`."""
+    library = load()
+    assert library is not None
+    size, gram = len(gram), gram.contiguous()
+    # One block for all that is written: coefficients, distances, tau, scratch.
+    room = torch.empty(5 * size + n + 1, dtype=torch.float64)
+    outside = torch.empty(n, dtype=torch.bool)
+    at = room.data_ptr()
+    job = _Walk(
+        kind=KINDS.index(kind),
+        size=size,
+        n=n,
+        f=f,
+        iterations=iterations,
+        anchor=-1 if anchor is None else anchor,
+        parameter=float("nan") if parameter is None else parameter,
+        rounding=rounding,
+        blur=0.0 if blur is None else float(blur),
+        spread=float(spread),
+        gram=gram.data_ptr(),
+        c=at,
+        reach=at + 8 * size,
+        tau=at + 8 * (size + n),
+        scratch=at + 8 * (size + n + 1),
+        outside=outside.data_ptr(),
+    )
+    library.robagg_walk(ctypes.byref(job))
+    coefficients, reach, tau = room[:size], room[size : size + n], room[size + n]
+    if kind in ("rfa", "mca"):
+        return coefficients, None, None, reach
+    return coefficients, tau, outside, reach
 
 
 def _run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from robagg.report.board import Board
 from robagg.report.sheets import Sheet, divide, tell_cell
 
@@ -12,9 +14,12 @@ _SIGNS |= {"‡": r"$^\ddagger$", ">>": r"$\gg$", "<=": r"$\le$", ">=": r"$\ge$"
 def write_latex(board: Board) -> str:
     """A `table*` to be read by a document that uses booktabs."""
     sheets = divide(board)
-    worst = board.by_attack
-    columns = list(dict.fromkeys(column for sheet in sheets for column in sheet.columns)) if worst else []
-    tables = [_typeset(board, sheets, columns)] if worst else [_typeset(board, [s], [*s.columns]) for s in sheets]
+    one = len({sheet.columns for sheet in sheets}) == 1 or board.by_attack
+    columns = list(dict.fromkeys(column for sheet in sheets for column in sheet.columns))
+    tables = [_typeset(board, sheets, columns)] if one else [_typeset(board, [s], [*s.columns]) for s in sheets]
+    seeds = any(cell.deviation is not None for cell in board.cells.values())
+    spread = ", mean and standard deviation over seeds" if seeds else ""
+    over = "" if board.experiment.columns == "attack" else f" Columns are {board.experiment.columns}."
     notes = "".join(f" {_escape(note.rstrip('.'))}." for note in board.notes)
     return "\n".join(
         [
@@ -22,10 +27,11 @@ def write_latex(board: Board) -> str:
             r"% \usepackage{booktabs}",
             r"\begin{table*}[t]",
             r"\centering",
-            rf"\caption{{{_escape(board.title)}. Mean and standard deviation over seeds, in percent.{notes}}}",
+            rf"\caption{{{_escape(board.title)}. In percent{spread}.{_escape(over)}{notes}}}",
             rf"\label{{tab:{board.name}}}",
+            r"\vspace{4pt}",
             r"\small",
-            r"\setlength{\tabcolsep}{4pt}",
+            r"\setlength{\tabcolsep}{3pt}",
             "\n\n\\medskip\n\n".join(tables),
             r"\end{table*}",
             "",
@@ -39,7 +45,8 @@ def _typeset(board: Board, sheets: list[Sheet], columns: list[str]) -> str:
     worst = board.by_attack
     head = [*([""] if labelled else []), "Rule", *map(_escape, columns), *(["Worst case"] if worst else [])]
     width = len(columns) + worst
-    lines = [rf"\begin{{tabular}}{{{'l' if labelled else ''}l{'c' * width}}}", r"\toprule", " & ".join(head) + r" \\"]
+    shape = f"@{{}}{'l' if labelled else ''}l{'c' * width}@{{}}"
+    lines = [rf"\begin{{tabular}}{{{shape}}}", r"\toprule", " & ".join(head) + r" \\"]
     for sheet in sheets:
         lines.append(r"\midrule")
         best = board.find_best_worst(sheet.panel) if worst and sheet.panel is not None else []
@@ -84,4 +91,6 @@ def _label(title: str) -> str:
 def _escape(text: str) -> str:
     for sign, written in _SIGNS.items():
         text = text.replace(sign, written)
-    return text.replace("rho=", r"$\rho$=")
+    text = re.sub(r"\brho\b", r"$\\rho$", text)
+    text = re.sub(r"\bf(?=\)| |=|,|$)", "$f$", text)
+    return text.replace("c0 =", "$c_0$ =").replace(" z =", " $z$ =")

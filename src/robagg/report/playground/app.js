@@ -6,12 +6,13 @@ import { fit } from "./plot.js";
 import { NAMES, aggregate } from "./rules.js";
 import { SCENES, open } from "./scenes.js";
 import { draw } from "./show.js";
-import { find, pairs, plane, state } from "./world.js";
+import { countLiars, find, pairs, plane, state } from "./world.js";
 
 function start(scene, seed) {
   stop();
   const opened = open(scene, seed);
   Object.assign(state, opened, { scene, seed, chosen: 0, atEnd: true, rules: [...opened.rules] });
+  state.follow = state.f === countLiars();
   state.view = fit(pairs(state.points));
   draw();
 }
@@ -35,7 +36,7 @@ function build() {
 
 function listen() {
   const slide = (id, act) => find(id).addEventListener("input", (event) => { act(Number(event.target.value)); draw(); });
-  slide("f", (value) => { state.f = value; });
+  slide("f", (value) => { state.f = value; state.follow = false; });
   slide("iterations", (value) => { state.iterations = value; });
   slide("step", (value) => { stop(); state.step = value; state.atEnd = value === state.iterations; });
   find("start").addEventListener("change", (event) => { state.start = event.target.value; draw(); });
@@ -56,6 +57,9 @@ function listen() {
   plane.addEventListener("pointerdown", grab);
   plane.addEventListener("pointermove", drag);
   for (const end of ["pointerup", "pointercancel"]) plane.addEventListener(end, release);
+  // A finger on a point drags it, anywhere else it scrolls the page.
+  const hold = (event) => event.target.closest(".point") && event.preventDefault();
+  plane.addEventListener("touchstart", hold, { passive: false });
   plane.addEventListener("keydown", press);
   plane.addEventListener("dblclick", (event) => event.target.closest(".point") || add(state.kind, pointAt(event)));
   new ResizeObserver(() => draw()).observe(plane);
@@ -69,7 +73,6 @@ function turnTheme() {
   if (next === "system") delete root.dataset.theme;
   else root.dataset.theme = next;
   find("theme").textContent = `Colours: ${next}`;
-  find("theme").setAttribute("aria-label", `Colours: ${next === "system" ? "as the system has them" : next}`);
 }
 
 build();

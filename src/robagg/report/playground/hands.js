@@ -24,22 +24,20 @@ export function add(liar, place) {
   if (state.points.length >= MOST) return;
   const { x, y, half } = state.view;
   const spot = place ?? [x + half * (Math.random() - 0.5), y + half * (Math.random() - 0.5)];
-  const follows = state.f === countLiars();
   state.points.push({ x: spot[0], y: spot[1], liar });
   state.kind = liar;
-  recount(follows);
+  recount();
   choose(state.points.length - 1);
 }
 
-// f goes along with the number of liars while it was equal to it.
-function recount(follows) {
-  if (follows) state.f = Math.min(countLiars(), mostLiars(state.points.length));
+// f goes along with the number of liars until somebody sets it.
+function recount() {
+  if (state.follow) state.f = Math.min(countLiars(), mostLiars(state.points.length));
 }
 
 function change(act) {
-  const follows = state.f === countLiars();
   act(state.chosen);
-  recount(follows);
+  recount();
   choose(Math.min(state.chosen, state.points.length - 1));
 }
 

@@ -74,12 +74,15 @@ def build_page(known: dict[str, Any], title: str) -> str:
 
 
 def bundle() -> str:
-    """The modules as one script: their imports and exports fall away, since they share one scope."""
-    texts = []
-    for name in MODULES:
-        text = re.sub(r"^import .*?;\n", "", _read(f"{name}.js"), flags=re.MULTILINE | re.DOTALL)
-        texts.append(re.sub(r"^export ", "", text, flags=re.MULTILINE))
-    return "(() => {\n'use strict';\n" + "\n".join(texts) + "})();\n"
+    """The modules as one script: each is a function with its own names, and the later ones take from its exports."""
+    return "'use strict';\n" + "".join(_wrap(name, _read(f"{name}.js")) for name in MODULES)
+
+
+def _wrap(name: str, text: str) -> str:
+    exports = ", ".join(re.findall(r"^export (?:async )?(?:function|const) (\w+)", text, flags=re.MULTILINE))
+    text = re.sub(r"^import (\{.*?\}) from '\./(\w+)\.js';$", r"const \1 = \2Module;", text, flags=re.MULTILINE)
+    text = re.sub(r"^export ", "", text, flags=re.MULTILINE)
+    return f"const {name}Module = (() => {{\n{text}return {{ {exports} }};\n}})();\n"
 
 
 def embed(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the page knows of a store: a line a run to look through at once, and its curves, packed, for when they are asked for."""
+"""What the page knows of a store: a line a run to look through, and curves, packed until somebody asks for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from robagg.report.viewer.labels import LabelCounts
 from robagg.rule import stages
 
 BUDGET = 14_000_000
-"""Bytes of curves in a page; with more, points are left out. The rest of a page is far below the 20 MB that it may have."""
+"""Bytes of curves in a page; with more, points are left out. A page may have 20 MB, and the rest is far below that."""
 MOST, FEWEST = 600, 20
 """Points of a curve before and after that."""
 TRACE = ("rounds", "loss", "tau", "byzantine_kept", "honest_dropped")
@@ -43,7 +43,9 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
             run["environment"] = environments.add(record.get("environment") or {})
             run["labels"] = counts.add(run)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            notes.append(f"the record {str(record.get('key'))[:40]!r} is not understood: {type(error).__name__}: {error}")
+            notes.append(
+                f"the record {str(record.get('key'))[:40]!r} is not understood: {type(error).__name__}: {error}"
+            )
             continue
         runs.append(run)
         records.append(record)
@@ -63,18 +65,19 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
 
 
 def describe(record: Record) -> dict[str, Any]:
-    """One run in a line: its spec, and what came of it; without the traceback, which tells about whose machine it was."""
+    """One run in a line: its spec, and what came of it; without the traceback, which names folders of a machine."""
     spec = record["spec"]
     try:
         flat = flatten(record)
     except ValueError:  # names that are none of ours are shown as they stand
         flat = {"method": str(spec["rule"]), "mixers": "", "core": str(spec["rule"]), "rho": None}
-    run = {name: str(spec[name]) for name in ("rule", "attack", "task", "split")}
+    run: dict[str, Any] = {name: str(spec[name]) for name in ("rule", "attack", "task", "split")}
     run |= {name: int(spec[name]) for name in ("n", "f", "seed")}
     run |= {name: flat[name] for name in ("method", "mixers", "core", "rho")}
-    run |= {name: record.get(name) for name in ("key", "status", "accuracy", "diverged", "done", "seconds", "finished")}
+    run |= {name: str(record.get(name) or "") for name in ("key", "status", "finished", "error")}
+    run |= {name: _number(record.get(name)) for name in ("accuracy", "diverged", "done", "seconds")}
     run |= {"settings": dict(spec.get("settings") or {}), "plugins": dict(record.get("plugins") or {})}
-    run |= {"notes": [str(note) for note in record.get("notes") or []], "error": str(record.get("error") or "")}
+    run |= {"notes": [str(note) for note in record.get("notes") or []]}
     return run
 
 
@@ -89,15 +92,15 @@ def pack_all(records: Sequence[Record]) -> tuple[list[str | None], int]:
 
 
 def pack_details(record: Record, points: int) -> str | None:
-    """Curve and trace of a run as base64 of deflated JSON, which a browser unpacks by itself; None where there are none."""
+    """Curve and trace of a run, None where it has none: base64 of deflated JSON, which a browser unpacks by itself."""
     try:
         trace, n = record.get("trace") or {}, int(record["spec"]["n"])
         curve = [[int(t), float(value)] for t, value in record.get("curve") or []]
         keep = thin(len(trace.get("rounds") or []), points)
         details: dict[str, Any] = {
             "curve": [curve[k] for k in thin(len(curve), points)],
-            **{name: None if trace.get(name) is None else [trace[name][k] for k in keep] for name in TRACE},
-            "most": trace.get("most"),
+            **{name: None if trace.get(name) is None else [_number(trace[name][k]) for k in keep] for name in TRACE},
+            "most": _number(trace.get("most")) or 1.0,
             "weights": None,
         }
         if trace.get("weights"):
@@ -149,6 +152,13 @@ def finite(value: Any) -> Any:
     if isinstance(value, list):
         return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: Any) -> float | None:
+    """A number as it is, and None as None; anything else in its place is an error."""
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    raise TypeError(f"wanted a number, got {value!r}")
 
 
 class _Shared:

@@ -29,7 +29,7 @@ function lay(series, options, width) {
   const points = series.flatMap((one) => one.points).filter(([, value]) => value !== null && (!options.log || value > 0));
   const xs = points.map(([x]) => x);
   const ys = points.map(([, y]) => y);
-  const [first, last] = xs.length ? [xs.reduce((a, b) => Math.min(a, b)), xs.reduce((a, b) => Math.max(a, b))] : [0, 1];
+  const [first, last] = [0, xs.reduce((a, b) => Math.max(a, b), 1)];
   let least = options.least ?? (ys.length ? ys.reduce((a, b) => Math.min(a, b)) : 0);
   let most = options.most ?? (ys.length ? ys.reduce((a, b) => Math.max(a, b)) : 1);
   if (least === most) [least, most] = options.log ? [least / 2, most * 2] : [least - 1, most + 1];

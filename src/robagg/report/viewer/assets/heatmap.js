@@ -38,11 +38,8 @@ function drawClients(picture, n, f, width, colours) {
 function bracket(picture, text, top, end, colour, colours) {
   picture.append(draw('line', { x1: 32, x2: 32, y1: top + 2, y2: end - 2, stroke: colour, 'stroke-width': 3 }));
   const middle = (top + end) / 2;
-  if (end - top < measure(text) + 4) {
-    picture.append(write('B', 14, middle + 4, colours, { fill: colour, 'text-anchor': 'middle', 'font-weight': 700 }));
-    return;
-  }
-  picture.append(write(text, 20, middle, colours, { fill: colour, 'text-anchor': 'middle', transform: `rotate(-90 20 ${middle})` }));
+  const fits = [text, `${text.slice(0, 3)}.`, text[0]].find((shown) => measure(shown, 11) <= end - top) ?? '';
+  picture.append(write(fits, 22, middle, colours, { fill: colour, 'font-size': 11, 'text-anchor': 'middle', transform: `rotate(-90 22 ${middle})` }));
 }
 
 // One path a colour: a few dozen elements, however many clients and rounds there are.

@@ -7,6 +7,7 @@ import { css, inkOn, palette, shade, tellAccuracy } from './scales.js';
 import { copyButtons } from './export.js';
 
 const FIRST = 24; // tables drawn before the reader asks for more
+const FEW = 3; // tables that the summary names one by one
 const WORST = 'worst case';
 const MEAN = 'mean over attacks';
 const sorting = { column: WORST, down: true };
@@ -30,21 +31,31 @@ export function drawTables(shown, picked, redraw, choose) {
 }
 
 // What a reader should take home, in a sentence.
-export function summarise(tables) {
-  const judged = tables.map((table) => ({ table, best: findBest(table) })).filter(({ table, best }) => best.length && table.rows.length > 1);
+function summarise(tables) {
+  const judged = tables.map((table) => ({ table, best: table.rows.length > 1 ? findBest(table) : [] })).filter(({ best }) => best.length);
   if (!judged.length) return tables.length ? 'There is not enough here yet to say which rule has the best worst case.' : '';
-  const { table, best } = judged[0];
-  const names = (rows) => rows.map((row) => row.rule).join(' and ');
-  if (judged.length === 1) {
-    const worst = best[0].worst;
-    return `${names(best)} ${best.length > 1 ? 'have' : 'has'} the best worst case: ${worst.mean.toFixed(1)} % under ${worst.attack} (${table.title}).`;
+  if (judged.length <= FEW) {
+    const titles = tellApart(judged.map(({ table }) => table.title));
+    return `${judged.map(({ best }, k) => tellBest(best, titles[k], k)).join('; ')}.`;
   }
   const wins = new Map();
-  for (const { best: rows } of judged) for (const { rule } of rows) wins.set(rule, (wins.get(rule) ?? 0) + 1);
+  for (const { rule } of judged.flatMap(({ best }) => best)) wins.set(rule, (wins.get(rule) ?? 0) + 1);
   const [rule, won] = [...wins].sort((a, b) => b[1] - a[1])[0];
-  const hardest = judged.map(({ table: { title, rows } }) => ({ title, row: rows.find((row) => row.rule === rule) }))
-    .filter(({ row }) => row?.whole && !row.wild).sort((a, b) => a.row.worst.mean - b.row.worst.mean)[0];
-  return `${rule} has the best worst case in ${won} of ${judged.length} tables; its hardest is ${hardest.row.worst.attack} with ${hardest.row.worst.mean.toFixed(1)} % (${hardest.title}).`;
+  const { row, title } = judged.map(({ table }) => ({ title: table.title, row: table.rows.find((one) => one.rule === rule) }))
+    .filter((found) => found.row?.whole && !found.row.wild).sort((a, b) => a.row.worst.mean - b.row.worst.mean)[0];
+  return `${rule} has the best worst case in ${won} of ${judged.length} tables; its own hardest is ${row.worst.mean.toFixed(1)} % under ${row.worst.attack} (${title}).`;
+}
+
+function tellBest(best, title, k) {
+  const { mean, attack } = best[0].worst;
+  const verb = k > 0 ? '' : best.length > 1 ? ' have the best worst case' : ' has the best worst case';
+  return `${best.map((row) => row.rule).join(' and ')}${verb}${title ? ` with ${title}` : ''}: ${mean.toFixed(1)} % under ${attack}`;
+}
+
+// Of each title, the parts that not all of them have.
+function tellApart(titles) {
+  const parts = titles.map((title) => title.split(', '));
+  return parts.map((mine) => mine.filter((part) => !parts.every((other) => other.includes(part))).join(', '));
 }
 
 function drawKey(bounds, redraw) {

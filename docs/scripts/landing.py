@@ -1,0 +1,46 @@
+"""docs/images/landing.png: where each rule lands in the plane when five of seventeen points lie.
+
+    python docs/scripts/landing.py
+"""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import torch
+from look import COLOURS, MARKS, save
+
+from robagg import parse
+
+RULES = {"tq": "TQ", "huber": "Huber", "rfa": "RFA", "mca": "MCA", "krum": "Krum", "cm": "CM", "tm": "TM", "mean": "Mean"}
+F = 5
+
+
+def main() -> None:
+    source = torch.Generator().manual_seed(7)
+    honest = torch.randn(12, 2, generator=source, dtype=torch.float64)
+    liars = torch.tensor([9.0, 6.0], dtype=torch.float64) + 0.4 * torch.randn(5, 2, generator=source)
+    x = torch.cat([honest, liars])
+    truth = honest.mean(0)
+    figure, (wide, close) = plt.subplots(1, 2, figsize=(9.5, 4.4))
+    verdict = parse("tq", f=F).explain(x)
+    for axis in (wide, close):
+        axis.scatter(*honest.T, color="#718096", s=26, label="honest clients")
+        axis.scatter(*liars.T, color="#b3261e", s=34, marker="^", label="liars")
+        axis.scatter(*truth, color="black", marker="+", s=160, linewidths=2, label="mean of the honest", zorder=3)
+        for name, title in RULES.items():
+            value = parse(name, f=F)(x)
+            axis.scatter(*value, color=COLOURS[name], marker=MARKS[name], s=80, edgecolors="white", label=title, zorder=4)
+        axis.set_aspect("equal")
+        axis.grid(alpha=0.25)
+    assert verdict.tau is not None
+    wide.add_patch(plt.Circle(tuple(verdict.value), verdict.tau, fill=False, ls="--", color=COLOURS["tq"]))
+    wide.set_title("all that was sent; dashed: TQ's radius of belief")
+    close.set(xlim=(-0.9, 1.9), ylim=(-0.9, 1.6), title="a closer look at the middle")
+    close.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+    for name, title in RULES.items():
+        print(f"{title:6} {float((parse(name, f=F)(x) - truth).norm()):.2f} from the mean of the honest")
+    save(figure, "landing")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""The page of a store: one file that holds everything, shows names as text, and stays small."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from report.records import HOSTILE, fill_small, make_record, make_runs
+from robagg.cli.report import report
+from robagg.lab import Run, Store
+from robagg.report.viewer import gather as gathering
+from robagg.report.viewer import write_report
+from robagg.report.viewer.build import MODULES, build_page, bundle, embed
+from robagg.report.viewer.gather import gather, pack_all
+from robagg.report.viewer.labels import LabelCounts
+
+ASSETS = Path(gathering.__file__).parent / "assets"
+
+
+class Elements(HTMLParser):
+    """The elements of a page: names, attributes, and the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {"script": [], "style": []}
+        self.inside: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self.inside = tag if tag in self.texts else None
+        if self.inside is not None:
+            self.texts[self.inside].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = None
+
+    def handle_data(self, data: str) -> None:
+        if self.inside is not None:
+            self.texts[self.inside][-1] += data
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fill_small(tmp_path_factory.mktemp("store") / "runs.jsonl")
+
+
+@pytest.fixture(scope="module")
+def page(store: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_report(store, tmp_path_factory.mktemp("page") / "new" / "report.html").read_text(encoding="utf-8")
+
+
+def read_data(page: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])  # type: ignore[index]
+    return data
+
+
+def test_every_run_of_the_store_is_in_the_page(store: Path, page: str) -> None:
+    data = read_data(page)
+    assert [run["key"] for run in data["runs"]] == list(Store(store).read().records)
+    assert len(data["details"]) == len(data["runs"])
+
+
+def test_curves_and_weights_come_back_as_the_record_has_them() -> None:
+    record = make_record(Run(rule="tq", attack="ipm", f=4), points=30)
+    packed, _ = pack_all([record])
+    details = json.loads(zlib.decompress(base64.b64decode(packed[0] or "")))
+    assert details["curve"] == [list(point) for point in record["curve"]]
+    assert details["rounds"] == record["trace"]["rounds"] and details["loss"] == record["trace"]["loss"]
+    assert bytes(details["weights"]) == zlib.decompress(base64.b64decode(record["trace"]["weights"]))
+
+
+def test_names_in_a_store_cannot_become_markup(page: str) -> None:
+    assert HOSTILE not in page
+    assert [attributes for tag, attributes in Elements(page).found if tag == "script"] == [
+        {"type": "application/json", "id": "data"},
+        {},
+    ]
+    assert HOSTILE in {run["method"] for run in read_data(page)["runs"]}
+
+
+def test_a_title_cannot_become_markup(store: Path, tmp_path: Path) -> None:
+    text = write_report(store, tmp_path / "page.html", title=f"</title>{HOSTILE}%DATA%", labels=False).read_text()
+    assert HOSTILE not in text
+    assert len([tag for tag, _ in Elements(text).found if tag == "script"]) == 2
+
+
+def test_data_cannot_end_the_element_they_stand_in() -> None:
+    text = embed({"a": "</script><!--<script>&\u2028"})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == {"a": "</script><!--<script>&\u2028"}
+
+
+def test_the_page_forbids_the_network_and_every_other_script(page: str) -> None:
+    elements = Elements(page)
+    policy = next(a["content"] for tag, a in elements.found if a.get("http-equiv") == "Content-Security-Policy") or ""
+    rules = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+    assert rules["default-src"] == "'none'" and "unsafe" not in policy
+    for kind, text in (("script-src", elements.texts["script"][-1]), ("style-src", elements.texts["style"][0])):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules[kind] == f"'sha256-{digest}'"
+
+
+def test_the_page_names_no_other_file() -> None:
+    text = build_page({"name": "x", "runs": []}, "x")
+    for tag, attributes in Elements(text).found:
+        assert tag not in ("link", "iframe", "img"), tag
+        assert "src" not in attributes
+    assert set(re.findall(r"https?://[^\s'\"]+", text)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_no_program_file_reads_text_as_markup_or_code() -> None:
+    for file in ASSETS.glob("*.js"):
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+            assert word not in file.read_text(), f"{file.name} uses {word}"
+
+
+def test_every_program_file_is_in_the_bundle_after_those_it_imports() -> None:
+    assert {file.stem for file in ASSETS.glob("*.js")} == set(MODULES)
+    for k, name in enumerate(MODULES):
+        for used in re.findall(r"^import .* from '\./(\w+)\.js';$", (ASSETS / f"{name}.js").read_text(), re.MULTILINE):
+            assert used in MODULES[:k], f"{name} imports {used}, which comes later"
+    assert not re.search(r"^(import|export) ", bundle(), re.MULTILINE)
+
+
+def test_a_failure_is_named_without_its_traceback(tmp_path: Path) -> None:
+    with Store(tmp_path / "runs.jsonl") as store:
+        run = next(make_runs())
+        record = make_record(run, points=3) | {
+            "status": "failed",
+            "error": "ValueError: odd",
+            "traceback": "/home/me/x.py",
+        }
+        store.append(record)
+    text = write_report(store.path, tmp_path / "page.html", labels=False).read_text()
+    assert "ValueError: odd" in text and "/home/me" not in text
+
+
+def test_labels_are_counted_by_the_runs_own_split(page: str) -> None:
+    data = read_data(page)
+    run = next(run for run in data["runs"] if run["task"] == "digits")
+    counts = data["labels"][run["labels"]]["counts"]
+    assert len(counts) == run["n"] and sum(map(sum, counts[: run["n"] - run["f"]])) == 1438
+
+
+def test_where_data_are_missing_the_page_says_so_without_naming_folders(tmp_path: Path) -> None:
+    counts = LabelCounts(tmp_path)
+    counts.add({"task": "mnist", "split": "rho(rho=0.5)", "n": 20, "f": 4, "seed": 0})
+    counts.add({"task": "unheard", "split": "iid", "n": 20, "f": 4, "seed": 0})
+    assert counts.tables[0] == {"missing": "the data of mnist are not on the machine that made this page"}
+    assert "unheard" in counts.tables[1]["missing"]
+
+
+def test_records_that_are_not_understood_are_told_and_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    with Store(path) as store:
+        store.append(make_record(next(make_runs()), points=3))
+        store.append({"robagg": 1, "key": "odd", "status": "ok", "spec": {"rule": 3}})
+    known = gather(path, labels=False)
+    assert len(known["runs"]) == 1 and "'odd' is not understood" in known["notes"][0]
+
+
+def test_broken_weights_cost_the_curves_of_that_run_only(tmp_path: Path) -> None:
+    records = [make_record(run, points=5) for run in list(make_runs())[:2]]
+    records[0]["trace"]["weights"] = "no base64"
+    packed, _ = pack_all(records)
+    assert packed[0] is None and packed[1] is not None
+
+
+def test_points_are_left_out_where_the_page_would_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [make_record(run, points=150) for run in list(make_runs())[:4]]
+    whole, _ = pack_all(records)
+    monkeypatch.setattr(gathering, "BUDGET", sum(len(text or "") for text in whole) // 2)
+    packed, points = pack_all(records)
+    assert points < 150 and sum(len(text or "") for text in packed) <= gathering.BUDGET
+    details = json.loads(zlib.decompress(base64.b64decode(packed[0] or "")))
+    assert details["rounds"][-1] == records[0]["trace"]["rounds"][-1]
+
+
+def test_an_empty_store_makes_a_page(tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_bytes(b"")
+    assert read_data(write_report(tmp_path / "runs.jsonl", tmp_path / "page.html").read_text())["runs"] == []
+
+
+def test_a_store_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no store at"):
+        write_report(tmp_path / "none.jsonl", tmp_path / "page.html")
+
+
+def test_the_command_writes_the_file(store: Path, tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(report)
+    done = CliRunner().invoke(app, [str(store), "-o", str(tmp_path / "page.html"), "--no-labels"])
+    assert done.exit_code == 0, done.output
+    assert "page.html" in done.output and (tmp_path / "page.html").stat().st_size > 10_000
