@@ -25,7 +25,7 @@ from torch import Tensor
 import robagg
 from robagg import kernels
 from robagg.kernels import cuda, reference
-from robagg.rule import deferred_alarm
+from robagg.contract import deferred_alarm
 from robagg.sketch import Sketch
 
 F32, F64 = torch.float32, torch.float64

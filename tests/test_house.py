@@ -16,10 +16,10 @@ from robagg.rule import stages
 
 HOUSE = Path(robagg.__file__).parent
 FLOORS = [
-    {"kernels", "registry", "liars"},
+    {"kernels", "registry", "liars", "nest"},
     {"sketch", "stack"},
     {"passes", "verdict"},
-    {"rule"},
+    {"contract", "rule"},
     {"loop"},
     {"rules", "mixers"},
     {"theory", "certify"},

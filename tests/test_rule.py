@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import oracle
 import robagg as ra
 from robagg.liars import count_liars, remaining_liars
-from robagg.rule import Chain, deferred_alarm
+from robagg.contract import deferred_alarm
+from robagg.rule import Chain
 
 
 def draw_rows(n: int, d: int, seed: int = 0) -> torch.Tensor:

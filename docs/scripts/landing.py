@@ -26,16 +26,16 @@ def main() -> None:
     for axis in (wide, close):
         axis.scatter(*honest.T, color="#718096", s=26, label="honest clients")
         axis.scatter(*liars.T, color="#b3261e", s=34, marker="^", label="liars")
-        axis.scatter(*truth, color="black", marker="+", s=160, linewidths=2, label="mean of the honest", zorder=3)
+        axis.scatter(*truth, color="black", marker="+", s=420, linewidths=2, label="mean of the honest", zorder=3)
         for name, title in RULES.items():
             value = parse(name, f=F)(x)
-            axis.scatter(*value, color=COLOURS[name], marker=MARKS[name], s=80, edgecolors="white", label=title, zorder=4)
+            axis.scatter(*value, color=COLOURS[name], marker=MARKS[name], s=110, edgecolors="white", label=title, zorder=4)
         axis.set_aspect("equal")
         axis.grid(alpha=0.25)
     assert verdict.tau is not None
     wide.add_patch(plt.Circle(tuple(verdict.value), verdict.tau, fill=False, ls="--", color=COLOURS["tq"]))
-    wide.set_title("all that was sent; dashed: TQ's radius of belief")
-    close.set(xlim=(-0.9, 1.9), ylim=(-0.9, 1.6), title="a closer look at the middle")
+    wide.set(title="what was sent (dashed: TQ's tau)", xlim=(-4, 10.5), ylim=(-5, 9.5))
+    close.set(xlim=(-0.8, 2.8), ylim=(-0.6, 3.0), title="a closer look")
     close.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
     for name, title in RULES.items():
         print(f"{title:6} {float((parse(name, f=F)(x) - truth).norm()):.2f} from the mean of the honest")

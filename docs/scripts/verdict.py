@@ -26,7 +26,7 @@ def main() -> None:
         for bar in bars[N - F :]:
             bar.set(hatch="///", edgecolor="black")
         for i in verdict.not_believed:
-            axis.text(i, 1.5, "x", ha="center", color="#b3261e", fontweight="bold")
+            axis.text(i, 100 * float(verdict.weights[i]) + 0.8, "x", ha="center", color="#b3261e", fontweight="bold")
         axis.set(title=title, xlabel="client (the last three lie)", xticks=range(0, N, 2))
     axes[0].set_ylabel("weight in the value, %")
     axes[0].set_ylim(0, 30)

@@ -1,23 +1,20 @@
 """Rules and pre-aggregators: what they promise, how they are written, chained, and read from text.
 
-A rule is a frozen dataclass and a pure function. It writes one method (`GramRule.weights`, or `solve`); everything that
-all rules promise lives here: f against n, broken rows, huge numbers, the verdict.
+A rule is a frozen dataclass and a pure function. It writes one method (`GramRule.weights`, `SortedRule.kept`, or
+`solve`); what all rules promise alike is kept in contract.py.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from robagg.liars import F, QuorumError, check_f, count_liars, remaining_liars
+from robagg.contract import aggregate
+from robagg.liars import F, check_f, count_liars, remaining_liars
 from robagg.passes import Passes
 from robagg.registry import Named, Registry
 from robagg.sketch import Sketch
@@ -119,34 +116,7 @@ class Rule(Stage):
 
         With `verdict`, each row's weight is told even where that takes another pass.
         """
-        for stage in self.stages:
-            stage.count_liars(stack.n)
-        shares = None if weights is None else self._read_weights(weights, stack.n)
-        if shares is not None:
-            stack = stack.without({i: f"weight {w} is no size" for i, w in enumerate(shares) if not 0 <= w < math.inf})
-            if 0 in shares:  # a row without weight is never read, so no pass would find it broken
-                stack = stack.without(stack.broken_rows())
-        last = None if state is None else stack.flatten(state)
-        wide = False
-        # A second attempt draws what the first drew, so that a broken row changes nothing but its own absence.
-        source = torch.default_generator if generator is None and stack.device.type == "cpu" else generator
-        mark = source.get_state() if self.mixers and source is not None and _deferred.get() is None else None
-        while True:
-            self._check_quorum(stack)
-            ready, back = stack.tamed() if wide else (stack, 1.0)
-            outcome = self._attempt(ready, shares, last, back, wide, generator, verdict)
-            if (flag := _deferred.get()) is not None:
-                flag.logical_or_(outcome.alarm)
-                return stack, outcome
-            if wide or not bool(outcome.alarm):
-                return stack, outcome
-            broken = stack.broken_rows()
-            if last is not None and not all(bool(torch.isfinite(leaf).all()) for leaf in last):
-                raise ValueError("the state must be finite, got NaN or Inf in it")
-            wide = not broken
-            stack = stack.without(broken) if broken else stack
-            if source is not None and mark is not None:
-                source.set_state(mark)
+        return aggregate(self, stack, weights=weights, state=state, generator=generator, verdict=verdict)
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
         """Aggregate the rows behind `passes` of which f may lie; `shares` are client weights that sum to one."""
@@ -154,55 +124,6 @@ class Rule(Stage):
 
     def __rshift__(self, other: object) -> Rule:
         raise TypeError(f"nothing can follow a rule: {self} >> {other}; pre-aggregators stand before it")
-
-    def _read_weights(self, weights: Any, n: int) -> list[float]:
-        mixer = next((mixer for mixer in self.mixers if not mixer.keeps_clients), None)
-        if mixer is not None:
-            raise ValueError(f"client weights need a row a client, but behind {mixer} rows stand for several")
-        try:
-            shares = [_read_size(w) for w in weights]
-        except (TypeError, ValueError) as e:
-            raise TypeError(f"weights are wanted as {n} numbers, one a row, got {weights!r}") from e
-        if len(shares) != n:
-            raise ValueError(f"one weight a row is wanted, got {len(shares)} weights for {n} rows")
-        return shares
-
-    def _check_quorum(self, stack: Stack) -> None:
-        n, kept = stack.n, len(stack.kept)
-        lost = "; ".join(f"row {i}: {reason}" for i, reason in sorted(stack.reasons.items())[:3])
-        for stage in self.stages:
-            if stage.liars_left(n, n - kept) is None:
-                raise QuorumError(
-                    f"{stage} needs n >= 2f+1 sound rows, or no more than f broken ones; "
-                    f"got {kept} sound and {n - kept} broken of {n} ({lost})"
-                )
-        if kept < self.least_n:
-            raise QuorumError(f"{self} needs at least {self.least_n} sound rows, got {kept} of {n} ({lost})")
-
-    def _attempt(
-        self,
-        stack: Stack,
-        shares: list[float] | None,
-        last: Sequence[Tensor] | None,
-        back: float,
-        wide: bool,
-        generator: torch.Generator | None,
-        verdict: bool,
-    ) -> Outcome:
-        n, broken = stack.n, stack.n - len(stack.kept)
-        names = dict.fromkeys(name for stage in self.stages for name in stage.anchors)
-        anchors = {name: _anchor(name, last, back) for name in names}
-        passes = Passes(stack.leaves, anchors, wide=wide, unit=1 / back, verdict=verdict)
-        own, *behind = [stage.liars_left(n, broken) or 0 for stage in self.stages]
-        for mixer in self.mixers:
-            sketch = passes.distances(own) if mixer.needs_distances else passes.bare(own)
-            passes.push(mixer.matrix(sketch, generator=generator))
-            own, *behind = [mixer.liars_behind(passes.n, f) for f in behind]
-        part = None
-        if shares is not None:
-            part = torch.tensor([shares[i] for i in stack.kept], dtype=torch.float64, device=stack.device)
-        outcome = self.core.solve(passes, own, part)
-        return outcome if back == 1.0 else outcome.scaled(back)
 
 
 @dataclass(frozen=True)
@@ -332,21 +253,6 @@ class SortedRule(Rule):
         return Outcome(values, passes.shares(lo, hi) if passes.verdict else None, passes.alarm)
 
 
-@contextmanager
-def deferred_alarm(flag: Tensor) -> Iterator[None]:
-    """Inside, a rule does not ask for its alarm but adds it to `flag` (), so that a round can be one CUDA graph.
-
-    Whoever opens this must look at the flag later and do again, outside it, what came out with the flag set.
-    """
-    token = _deferred.set(flag)
-    try:
-        yield
-    finally:
-        _deferred.reset(token)
-
-
-_deferred: ContextVar[Tensor | None] = ContextVar("deferred_alarm", default=None)
-
 stages: Registry[Stage] = Registry("rule or pre-aggregator", Stage, "robagg.rules", "robagg.mixers")
 
 
@@ -369,19 +275,6 @@ def parse(text: str | Rule, *, f: F = None) -> Rule:
     if not isinstance(last, Rule):
         raise ValueError(f"a chain ends in a rule, but {last} is a pre-aggregator: {text!r}")
     return Pipe(tuple(m for m in mixers if isinstance(m, Mixer)), last) if mixers else last
-
-
-def _anchor(name: str, last: Sequence[Tensor] | None, back: float) -> Sequence[Tensor] | None:
-    if name == "origin" or last is None:
-        return None
-    return [leaf.double() / back if back != 1.0 else leaf for leaf in last]
-
-
-def _read_size(weight: Any) -> float:
-    try:
-        return float(weight)
-    except OverflowError:  # 10**400 is what a client said, and no size
-        return math.inf
 
 
 def _refuse_weights(rule: Rule, shares: Tensor | None) -> None:

@@ -1,7 +1,8 @@
-"""A Flower deployment on this machine: a SuperLink and SuperNodes, over TLS, with an authenticated key for each node."""
+"""A Flower deployment on this machine: SuperLink and SuperNodes over TLS, with an authenticated key for each node."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -76,9 +77,10 @@ class Deployment:
             key = f"node{i}"
             self.call("ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", "", "-C", "", "-f", key)
             self.call("flwr", "supernode", "register", f"{key}.pub", "test")
-            self.start(key, "flower-supernode", "--superlink", f"127.0.0.1:{self.port}", "--root-certificates", "ca.crt",
-                       "--auth-supernode-private-key", key, "--host", "127.0.0.1", "--port", str(self.node_ports[i]), *tls,
-                       "--node-config", f"partition-id={i} num-partitions={self.nodes}")  # fmt: skip
+            link = ["--superlink", f"127.0.0.1:{self.port}", "--root-certificates", "ca.crt", "--host", "127.0.0.1"]
+            mine = ["--auth-supernode-private-key", key, "--port", str(self.node_ports[i])]
+            config = ["--node-config", f"partition-id={i} num-partitions={self.nodes}"]
+            self.start(key, "flower-supernode", *link, *mine, *tls, *config)
 
     def __exit__(self, *_: object) -> None:
         for name in list(self.processes):
@@ -103,10 +105,8 @@ class Deployment:
     def kill(self, name: str) -> None:
         """End a process and its children at once, as a power cut would."""
         process = self.processes.pop(name)
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, 9)
-        except ProcessLookupError:
-            pass
         process.wait()
 
     def call(self, *command: str) -> str:
@@ -139,9 +139,9 @@ class Deployment:
     def _make_certificates(self) -> None:
         assert shutil.which("openssl")
         (self.folder / "certificate.cnf").write_text(CERTIFICATE)
-        self.call("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test-ca",
-                  "-keyout", "ca.key", "-out", "ca.crt")  # fmt: skip
-        self.call("openssl", "req", "-newkey", "rsa:2048", "-nodes", "-config", "certificate.cnf",
-                  "-keyout", "server.key", "-out", "server.csr")  # fmt: skip
-        self.call("openssl", "x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
-                  "-days", "2", "-extfile", "certificate.cnf", "-extensions", "extensions", "-out", "server.pem")  # fmt: skip
+        new_key = ["openssl", "req", "-newkey", "rsa:2048", "-nodes"]
+        self.call(*new_key, "-x509", "-days", "2", "-subj", "/CN=test-ca", "-keyout", "ca.key", "-out", "ca.crt")
+        self.call(*new_key, "-config", "certificate.cnf", "-keyout", "server.key", "-out", "server.csr")
+        sign = ["openssl", "x509", "-req", "-days", "2", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial"]
+        names = ["-extfile", "certificate.cnf", "-extensions", "extensions"]
+        self.call(*sign, *names, "-in", "server.csr", "-out", "server.pem")

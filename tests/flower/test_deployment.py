@@ -12,9 +12,8 @@ import pytest
 pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
 pytest.importorskip("sklearn", reason="needs scikit-learn, for the digits")
 
-from flower.deployment import Deployment
-
 import robagg
+from flower.deployment import Deployment
 
 pytestmark = [
     pytest.mark.slow,

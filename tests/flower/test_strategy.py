@@ -90,6 +90,19 @@ def test_the_first_round_asks_all_the_nodes_that_were_waited_for(monkeypatch: py
     assert len(list(messages)) == 4
 
 
+def test_a_node_that_leaves_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("it waits"))
+    for strategy in (
+        RobustStrategy("tq", min_available_nodes=4),
+        RobustStrategy("tq", around=FedAdam(min_available_nodes=4)),
+    ):
+        for server_round, present in ((1, 4), (2, 3)):
+            arguments: Any = (server_round, pack(MODEL), ConfigRecord(), Grid(present))
+            assert len(list(strategy.configure_train(*arguments))) == present
+            assert len(list(strategy.configure_evaluate(*arguments))) == present
+        assert (strategy.around or strategy).min_available_nodes == 4
+
+
 def test_dead_and_silent_nodes_are_named_and_lower_n_not_f() -> None:
     strategy = RobustStrategy(ra.TQ(f=3))
     reports = watch(strategy)

@@ -14,7 +14,8 @@ def holds(claim: Claim, means: Means) -> bool | None:
 
 
 def test_best_forgives_a_point_and_names_who_is_better() -> None:
-    assert holds(Best("x"), table(TQ=(96.0, 95.0), CM=(96.9, 90.0)))
+    close = Best("x").check(table(TQ=(96.0, 95.0), CM=(96.9, 90.0)))
+    assert close.holds and close.evidence == "2 of 2; within a point: p 0 CM 96.9 against 96.0"
     finding = Best("TQ is best").check(table(TQ=(96.0, 85.0), CM=(90.0, 90.0)))
     assert finding.holds is False and finding.evidence == "1 of 2; not: p 1 CM 90.0 against 85.0"
     assert holds(Best("x", columns=("0",)), table(TQ=(96.0, 85.0), CM=(90.0, 90.0)))

@@ -100,7 +100,7 @@ def test_names_that_try_to_be_markup_are_shown_and_not_run(browser: Any, small: 
         assert HOSTILE in reader.page.inner_text("#troubles")
         assert reader.page.evaluate("window.stolen") is None
         reader.cell(HOSTILE, "ipm", table=0).click()
-        reader.page.wait_for_function("document.querySelectorAll('.chips li').length === 2")
+        playwright.expect(reader.page.locator(".chips li")).to_have_count(2)
         assert reader.page.evaluate("window.stolen") is None
 
 
@@ -134,14 +134,14 @@ def test_cells_are_chosen_with_the_keyboard_and_compared(browser: Any, small: Pa
     with Reader(browser, small) as reader:
         page = reader.page
         page.get_by_role("button", name="Clear all").click()
-        page.wait_for_function("!document.querySelector('#chosen svg')")
+        playwright.expect(page.locator("#chosen svg")).to_have_count(0)
         reader.cell("cm", "none", table=1).focus()
         page.keyboard.press("Enter")
         page.wait_for_selector("#chosen svg")
         assert page.locator(".chips li").count() == 1
         page.keyboard.press("ArrowRight")
         page.keyboard.press("Enter")
-        page.wait_for_function("document.querySelectorAll('.chips li').length === 2")
+        playwright.expect(page.locator(".chips li")).to_have_count(2)
         assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("cm under bf")
         assert "Thick: the mean over seeds" in page.inner_text("#chosen")
 
@@ -154,8 +154,7 @@ def test_every_view_of_a_cell_is_drawn_and_byzantine_clients_are_marked(browser:
         heat = reader.page.locator("figure", has_text="Weights:").first
         assert heat.locator("svg path").count() > 5
         assert heat.locator("svg text", has_text="Byzantine").count() == 1
-        box = heat.locator("svg").bounding_box()
-        reader.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
+        heat.locator("svg").hover(position={"x": 200, "y": 40})
         assert "client" in reader.page.inner_text(".tip")
 
 
@@ -202,7 +201,7 @@ def test_tables_are_copied_as_markdown_latex_and_csv(browser: Any, small: Path) 
         copied = {}
         for form in ("Markdown", "LaTeX", "CSV"):
             card.get_by_role("button", name=f"Copy table as {form}").click()
-            reader.page.wait_for_function(f"document.getElementById('status').textContent === 'Copied as {form}'")
+            playwright.expect(reader.page.locator("#status")).to_have_text(f"Copied as {form}")
             copied[form] = reader.page.evaluate("navigator.clipboard.readText()")
         assert "| rule | none | bf | ipm | worst case |" in copied["Markdown"]
         assert r"\begin{tabular}{lccccc}" in copied["LaTeX"] and r"nnm $\gg$ tq" in copied["LaTeX"]
@@ -212,7 +211,7 @@ def test_tables_are_copied_as_markdown_latex_and_csv(browser: Any, small: Path) 
 
 def test_where_the_clipboard_is_closed_the_text_is_shown_for_copying(browser: Any, small: Path) -> None:
     with Reader(browser, small) as reader:
-        reader.page.evaluate("navigator.clipboard.writeText = () => Promise.reject(new Error('closed'))")
+        reader.page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('closed')); }")
         reader.page.locator("#results").get_by_role("button", name="Copy table as Markdown").first.click()
         assert "| rule |" in reader.page.locator("dialog textarea").input_value()
 

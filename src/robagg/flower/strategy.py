@@ -45,7 +45,8 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         log_file: a file that gets a JSON line for each round; `robagg show` reads it.
         aside: patterns of names of arrays that stay out of the distances and are aggregated by their median.
         warn_after: (k, m): a node that is rejected in k of its last m rounds gives one warning.
-        fedavg_arguments: those of FedAvg: `fraction_train`, `min_available_nodes`, `weighted_by_key` and so on.
+        fedavg_arguments: those of FedAvg. `min_available_nodes` is waited for before the first round only, so that a
+            node that leaves cannot stop the run; `min_train_nodes` and `min_evaluate_nodes` in every round.
     """
 
     def __init__(
@@ -87,6 +88,8 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self._model: GlobalModel | None = None
         self._asked: list[Message] = []
         self._state: Any = None
+        self._gathered = False
+        self._wanted_nodes = self.min_available_nodes
 
     def start(
         self,
@@ -99,7 +102,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
         """Run the rounds, as every strategy does; only the default timeout is shorter."""
-        self._state = None
+        self._state, self._gathered = None, False
         result: Result = super().start(
             grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn
         )
@@ -176,15 +179,21 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         return summarise(self.evaluate_metrics_aggr_fn, screened.sound, self.rule, self.weighted_by_key)
 
     def _configure(self, kind: Literal["train", "evaluate"], *arguments: Any) -> list[Message]:
-        fraction, least = getattr(self, f"fraction_{kind}"), getattr(self, f"min_{kind}_nodes")
-        if fraction == 0:
+        least = getattr(self, f"min_{kind}_nodes")
+        if getattr(self, f"fraction_{kind}") == 0:
             return []
-        # FedAvg counts nodes first and then waits for more: its first round would go without those it waited for.
-        _wait_for_nodes(arguments[-1], max(self.min_available_nodes, least))
-        configure = FedAvg.configure_train if kind == "train" else FedAvg.configure_evaluate
-        if self.around is None:
-            return list(configure(self, *arguments))
-        return list(getattr(self.around, configure.__name__)(*arguments))
+        # FedAvg counts nodes first and then waits for more: its first round goes without those it waited for.
+        _wait_for_nodes(arguments[-1], least if self._gathered else max(least, self.min_available_nodes))
+        self._gathered = True
+        # And it waits again in every round, for ever where a node is gone for good: whoever leaves would stop the run.
+        inner = self.around
+        strategy: FedAvg = self if inner is None else inner
+        strategy.min_available_nodes = least
+        try:
+            asked = getattr(super() if inner is None else inner, f"configure_{kind}")(*arguments)
+        finally:
+            strategy.min_available_nodes = self._wanted_nodes
+        return list(asked)
 
     def _average(
         self, server_round: int, messages: list[Message], report: RoundReport

@@ -31,6 +31,8 @@ class Board:
     wanted: int = 0
     """Runs in all."""
     found: int = 0
+    absent: tuple[str, ...] = ()
+    """Panels of which nothing is there."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -116,6 +118,7 @@ def gather(experiment: Experiment, plan: Plan, store: str | Path) -> Board:
         {spot: curve for spot, found in cells.items() if (curve := _average(found))},
         wanted=len(kept),
         found=sum(len(found) for found in cells.values()),
+        absent=tuple(dict.fromkeys(place.panel for place in places if place.panel not in filled)),
         notes=(*experiment.notes, *_tell_strengths(kept)),
     )
 

@@ -69,6 +69,5 @@ def tell_counts(board: Board) -> str:
 
     A cell with fewer runs than seeds is shown with those it has.
     """
-    if board.found == board.wanted:
-        return f"{board.found} runs."
-    return f"{board.found} of {board.wanted} runs are there."
+    told = f"{board.found} runs." if board.found == board.wanted else f"{board.found} of {board.wanted} runs are there."
+    return told + (f" No runs of: {'; '.join(board.absent)}." if board.absent else "")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-from robagg.rule import deferred_alarm
+from robagg.contract import deferred_alarm
 from robagg.train.federation import Federation
 
 

@@ -27,6 +27,15 @@ def vary(field: str, values: Mapping[str, Any] | Iterable[Any], name: str | None
     return {f"{value}" if name is None else f"{name}={value}": {field: value} for value in values}
 
 
+def tell_f(rule: str, f: int) -> str:
+    """A rule's text with f in it, for runs whose own f is another.
+
+    >>> tell_f("tq", 6), tell_f("mca(sigma=1.0)", 6)
+    ('tq(f=6)', 'mca(sigma=1.0, f=6)')
+    """
+    return f"{rule[:-1]}, f={f})" if rule.endswith(")") else f"{rule}(f={f})"
+
+
 RULES = vary("rule", {"RFA": "rfa", "TM": "tm", "CM": "cm", "Krum": "krum", "Huber": "huber", **MCA_ROWS, "TQ": "tq"})
 ATTACKS = vary("attack", {"GA": "ga", "ALIE": "alie", "BF": "bf", "IPM": "ipm", "LF": "lf", "MIMIC": "mimic"})
 MIXERS = vary("mixer", {"alone": "", "with NNM": "nnm", "with Bucketing": "bucketing"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
 Means = Mapping[tuple[str, str, str], float]
@@ -31,6 +31,15 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """How many comparisons there were, those that fail, and those that hold by a point's grace only, in words."""
+
+    count: int
+    against: list[str]
+    close: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Claim(ABC):
     """A sentence of the paper and where it can be seen; empty columns are all."""
 
@@ -39,18 +48,20 @@ class Claim(ABC):
     columns: tuple[str, ...] = ()
 
     @abstractmethod
-    def judge(self, means: Means) -> tuple[int, list[str]]:
-        """How many comparisons there were, and those that fail, in words. KeyError: a cell is missing."""
+    def judge(self, means: Means) -> Judged:
+        """Every comparison in question. KeyError: a cell is missing."""
 
     def check(self, means: Means) -> Finding:
         try:
-            count, against = self.judge(means)
+            judged = self.judge(means)
         except KeyError as missing:
             return Finding(self.text, None, f"no run of {', '.join(map(str, missing.args[0]))}")
-        if not count:
+        if not judged.count:
             return Finding(self.text, None, "none of its runs are there")
-        told = f"{count - len(against)} of {count}" + (f"; not: {'; '.join(against)}" if against else "")
-        return Finding(self.text, not against, told)
+        told = f"{judged.count - len(judged.against)} of {judged.count}"
+        told += f"; not: {'; '.join(judged.against)}" if judged.against else ""
+        told += f"; within a point: {'; '.join(judged.close)}" if judged.close else ""
+        return Finding(self.text, not judged.against, told)
 
     def spots(self, means: Means) -> list[tuple[str, str]]:
         """(panel, column) in question."""
@@ -68,15 +79,16 @@ class Best(Claim):
 
     rows: tuple[str, ...] = ("TQ",)
 
-    def judge(self, means: Means) -> tuple[int, list[str]]:
-        spots, against = self.spots(means), []
+    def judge(self, means: Means) -> Judged:
+        spots = self.spots(means)
+        judged = Judged(len(spots), [])
         for panel, column in spots:
             here = {row: value for (p, row, c), value in means.items() if (p, c) == (panel, column)}
-            own = max(means[panel, row, column] for row in here if _known(row, self.rows))
-            top = max(here, key=lambda row: here[row])
-            if here[top] > own + SLACK:
-                against.append(f"{_spot(panel, column)} {top} {here[top]:.1f} against {own:.1f}")
-        return len(spots), against
+            own = [value for row, value in here.items() if _known(row, self.rows)]
+            if not own:
+                raise KeyError((panel, *self.rows, column))
+            _weigh(judged, _spot(panel, column), here, max(own))
+        return judged
 
 
 @dataclass(frozen=True)
@@ -85,8 +97,9 @@ class BestWorst(Claim):
 
     row: str = "TQ"
 
-    def judge(self, means: Means) -> tuple[int, list[str]]:
-        panels, against = list(dict.fromkeys(panel for panel, _ in self.spots(means))), []
+    def judge(self, means: Means) -> Judged:
+        panels = list(dict.fromkeys(panel for panel, _ in self.spots(means)))
+        judged = Judged(len(panels), [])
         for panel in panels:
             worst: dict[str, float] = {}
             for (p, row, _), value in means.items():
@@ -94,10 +107,8 @@ class BestWorst(Claim):
                     worst[row] = min(value, worst.get(row, value))
             if self.row not in worst:
                 raise KeyError((panel, self.row))
-            top = max(worst, key=lambda row: worst[row])
-            if worst[top] > worst[self.row] + SLACK:
-                against.append(f"{panel} {top} {worst[top]:.1f} against {worst[self.row]:.1f}")
-        return len(panels), against
+            _weigh(judged, panel, worst, worst[self.row])
+        return judged
 
 
 @dataclass(frozen=True)
@@ -106,7 +117,7 @@ class Fails(Claim):
 
     rows: tuple[str, ...] = ()
 
-    def judge(self, means: Means) -> tuple[int, list[str]]:
+    def judge(self, means: Means) -> Judged:
         count, against = 0, []
         for panel, column in self.spots(means):
             if self.rows:
@@ -116,7 +127,7 @@ class Fails(Claim):
                 told = {"the others": fmean(others)} if others else {}
             count += len(told)
             against += [f"{_spot(panel, column)} {row} {value:.1f}" for row, value in told.items() if value >= FAILS]
-        return count, against
+        return Judged(count, against)
 
 
 @dataclass(frozen=True)
@@ -125,7 +136,7 @@ class Alike(Claim):
 
     pairs: tuple[tuple[str, str], ...] = ()
 
-    def judge(self, means: Means) -> tuple[int, list[str]]:
+    def judge(self, means: Means) -> Judged:
         count, against = 0, []
         for panel, column in self.spots(means):
             for one, other in self.pairs:
@@ -133,7 +144,7 @@ class Alike(Claim):
                 count += 1
                 if abs(a - b) > LIKE:
                     against.append(f"{_spot(panel, column)} {one} {a:.1f}, {other} {b:.1f}")
-        return count, against
+        return Judged(count, against)
 
 
 @dataclass(frozen=True)
@@ -143,14 +154,14 @@ class Falls(Claim):
     rows: tuple[str, ...] = ()
     along: str = "columns"
 
-    def judge(self, means: Means) -> tuple[int, list[str]]:
+    def judge(self, means: Means) -> Judged:
         lines: dict[tuple[str, str], list[float]] = {}
         spots = self.spots(means)
         for (panel, row, column), value in means.items():
             if (panel, column) in spots and (not self.rows or row in self.rows):
                 lines.setdefault((column if self.along == "panels" else panel, row), []).append(value)
         against = [f"{row} {line[0]:.1f} to {line[-1]:.1f}" for (_, row), line in lines.items() if not _falls(line)]
-        return sum(len(line) > 1 for line in lines.values()), against
+        return Judged(sum(len(line) > 1 for line in lines.values()), against)
 
 
 @dataclass(frozen=True)
@@ -160,14 +171,22 @@ class Helps(Claim):
     over: str = "alone"
     helps: bool = True
 
-    def judge(self, means: Means) -> tuple[int, list[str]]:
+    def judge(self, means: Means) -> Judged:
         spots, against = self.spots(means), []
         for panel, column in spots:
             here = {row: value for (p, row, c), value in means.items() if (p, c) == (panel, column)}
             gain = fmean(value - means[self.over, row, column] for row, value in here.items())
             if (gain > 0) != self.helps:
                 against.append(f"{_spot(panel, column)} {gain:+.1f}")
-        return len(spots), against
+        return Judged(len(spots), against)
+
+
+def _weigh(judged: Judged, place: str, values: Mapping[str, float], own: float) -> None:
+    """Note who is above `own`, and whether by more than a point."""
+    top = max(values, key=lambda row: values[row])
+    if values[top] > own:
+        told = f"{place} {top} {values[top]:.1f} against {own:.1f}"
+        (judged.against if values[top] > own + SLACK else judged.close).append(told)
 
 
 def _falls(line: Sequence[float]) -> bool:

@@ -38,7 +38,8 @@ function clear() {
 
 // The page opens on what matters most: the best rule where it does worst.
 function pickFirst() {
-  const [table] = tabulate(matchingCells());
+  const tables = tabulate(matchingCells());
+  const table = tables.find(({ rows }) => rows.length > 1) ?? tables[0];
   const row = table && (findBest(table)[0] ?? table.rows[0]);
   return row?.worst ? [row.worst] : [];
 }

@@ -146,13 +146,10 @@ function drawCell(cell, { bounds, picked, choose }) {
     node.style.background = css(colour);
     node.style.color = inkOn(colour);
   }
-  if (slot >= 0) {
-    const colour = palette().series[slot];
-    const number = make('span', { class: 'slot', 'aria-hidden': 'true' }, String(slot + 1));
-    number.style.background = colour;
-    node.append(number);
-  }
-  return make('td', {}, node);
+  if (slot < 0) return make('td', {}, node);
+  const number = make('span', { class: 'slot', 'aria-hidden': 'true' }, String(slot + 1));
+  number.style.background = palette().series[slot];
+  return make('td', {}, node, number);
 }
 
 function moveFocus(event) {

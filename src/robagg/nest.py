@@ -1,0 +1,159 @@
+"""What one client sent, as leaves: nests of dicts, lists and arrays taken apart, compared, and put together again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+Path = tuple[Any, ...]
+
+
+def list_leaves(row: Any) -> dict[Path, Any]:
+    """The leaves of a row by their path, in an order that does not depend on that of its keys."""
+    try:
+        found = dict(_walk(row))
+    except RecursionError:  # a nest without end has no leaves: it is a leaf of no use itself
+        return {(): row}
+    return {path: found[path] for path in sorted(found, key=lambda path: [(type(p).__name__, str(p)) for p in path])}
+
+
+def _walk(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    if isinstance(node, Mapping):
+        for key in node:
+            yield from _walk(node[key], (*path, key))
+    elif isinstance(node, list | tuple):
+        for i, child in enumerate(node):
+            yield from _walk(child, (*path, i))
+    else:
+        yield path, node
+
+
+def spell(path: Path) -> str:
+    return "/".join(str(p) for p in path)
+
+
+def fill(node: Any, path: Path, make: Callable[[Path, Any], Any]) -> Any:
+    """The same nest with every leaf made anew."""
+    if isinstance(node, Mapping):
+        items = {key: fill(node[key], (*path, key), make) for key in node}
+        return OrderedDict(items) if isinstance(node, OrderedDict) else items
+    if isinstance(node, list | tuple):
+        children = [fill(child, (*path, i), make) for i, child in enumerate(node)]
+        if isinstance(node, list):
+            return children
+        return type(node)(*children) if hasattr(node, "_fields") else tuple(children)
+    return make(path, node)
+
+
+Form = tuple[tuple[Path, tuple[str, ...]], ...]
+
+
+def describe_leaf(leaf: Any) -> tuple[str, ...]:
+    """What must agree between clients: library, dtype, shape, device."""
+    if isinstance(leaf, Tensor):
+        return ("tensor", tell_dtype(leaf), str(tuple(leaf.shape)), str(leaf.device))
+    if isinstance(leaf, np.ndarray | np.generic):
+        return ("array", str(leaf.dtype), str(leaf.shape))
+    return (tell_kind(leaf),)
+
+
+def check_form(form: Form, row: int, entry: dict[Path, Any]) -> None:
+    """Most rows agree on this form: is it one we can take?"""
+    where = f"row {row}"
+    if not form:
+        raise ValueError(f"{where} holds no tensor or array")
+    floating = False
+    for path, (kind, *_) in form:
+        at = f"{where}, {spell(path)!r}" if path else where
+        if kind not in ("tensor", "array"):
+            raise TypeError(f"{at}: a tensor or an array is wanted, got {kind}")
+        tensor = view(entry[path])
+        if tensor is None or tensor.dtype not in (*FLOATS, *INTEGERS):
+            raise TypeError(f"{at}: real numbers of a common dtype are wanted, got {tell_dtype(entry[path])}")
+        floating |= tensor.dtype in FLOATS
+    if not floating:
+        raise TypeError(f"{where}: floating-point numbers are wanted, got only {form[0][1][1]}")
+    devices = {spec[3] for _, spec in form if len(spec) > 3}
+    if len(devices) > 1:
+        raise ValueError(f"{where}: all tensors must be on one device, got {', '.join(sorted(devices))}")
+
+
+def tell_difference(form: Form, wanted: Form) -> str:
+    """In words, the first thing in which a row's structure is not that of most rows."""
+    got, want = dict(form), dict(wanted)
+    for path in want:
+        name = repr(spell(path)) if path else "its vector"
+        if path not in got:
+            return f"lacks {name}"
+        if got[path] != want[path]:
+            return f"has {name} as {' '.join(got[path])} where most have {' '.join(want[path])}"
+    extra = next(path for path in got if path not in want)
+    return f"has {spell(extra)!r}, which most rows lack"
+
+
+def view(leaf: Any) -> Tensor | None:
+    """A tensor over the same memory (None: no such dtype in torch). It is never written to."""
+    if isinstance(leaf, Tensor):
+        # A view may carry its sign as a flag (`z.conj().imag`), which readers of raw memory do not see.
+        return leaf.detach().resolve_neg() if leaf.layout == torch.strided else None
+    array = np.asarray(leaf)
+    size = array.dtype.itemsize
+    if array.dtype.kind not in "fiub" or size > 8 or (array.dtype.kind == "u" and size > 1):
+        return None
+    odd = not array.flags.aligned or any(stride < 0 or stride % size for stride in array.strides)
+    if odd or not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.writeable and array.size:
+        array = np.asarray(_Writable(array))
+    return torch.from_numpy(array)
+
+
+class _Writable:
+    """Presents read-only memory (as received messages are) as writable, because torch warns about it otherwise."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        interface = array.__array_interface__
+        self.array = array
+        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
+
+
+def order_in_memory(leaf: Any) -> list[int]:
+    """The order of dimensions in which a leaf lies in memory, so that flattening it copies nothing (channels-last)."""
+    tensor = view(leaf)
+    assert tensor is not None
+    strides = tensor.stride()
+    return sorted(range(tensor.ndim), key=lambda k: (-strides[k], k))
+
+
+def shape_like(value: Tensor, leaf: Any, order: list[int]) -> Any:
+    shape = [leaf.shape[k] for k in order]
+    back = [order.index(k) for k in range(len(order))]
+    if isinstance(leaf, Tensor):
+        return value.to(leaf.dtype).reshape(shape).permute(back)
+    return value.reshape(shape).permute(back).numpy().astype(leaf.dtype, copy=False)
+
+
+def read_point(point: Any, name: str, shape: Sequence[int]) -> Tensor:
+    tensor = view(point) if isinstance(point, Tensor | np.ndarray | np.generic) else None
+    if tensor is None or tuple(tensor.shape) != tuple(shape) or tensor.dtype not in FLOATS:
+        got = tell_kind(point) if tensor is None else f"{tuple(tensor.shape)} of {tensor.dtype}"
+        where = f" in {name!r}" if name else ""
+        raise ValueError(f"the state must be shaped like a row, {tuple(shape)}{where}, got {got}")
+    return tensor
+
+
+def tell_dtype(x: Any) -> str:
+    dense = not isinstance(x, Tensor) or x.layout == torch.strided
+    return str(x.dtype) if dense else f"{x.dtype} in {x.layout}"
+
+
+def tell_kind(x: Any) -> str:
+    return "None" if x is None else f"{type(x).__name__}"
