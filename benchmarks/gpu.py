@@ -24,8 +24,8 @@ from torch import Tensor
 
 import robagg
 from robagg import kernels
-from robagg.kernels import cuda, reference
 from robagg.contract import deferred_alarm
+from robagg.kernels import cuda, reference
 from robagg.sketch import Sketch
 
 F32, F64 = torch.float32, torch.float64

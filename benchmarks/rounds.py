@@ -1,9 +1,10 @@
-"""A round of training on the CPU against its bare gradients and against ByzFL's own loop, in one run.
+"""A round of training against its bare gradients and against ByzFL's own loop, in one run.
 
 Same model (the paper's CNN), n=20, f=6, b=32, momentum 0.99, the IPM attack; random images of MNIST's shape, because
-time does not depend on what they show. ByzFL aggregates by TrMean.
+time does not depend on what they show. ByzFL aggregates by TrMean. With `--device cuda` the round is a CUDA graph, and
+ResNet-20 (n=25, f=4) is measured too.
 
-    python benchmarks/rounds.py [--json PATH]
+    python benchmarks/rounds.py [--device cuda] [--json PATH]
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ import peers
 import robagg as ra
 from robagg.attacks import IPM
 from robagg.models import CNN, build
-from robagg.tasks import MNIST
-from robagg.train import Federation
+from robagg.task import Task
+from robagg.tasks import CIFAR10, MNIST
+from robagg.train import LOSSES, Federation
+from robagg.train.graph import capture
 from timing import describe_machine, take_turns
 
 N, F, B = 20, 6, 32
 
 
-def make_clients() -> list[tuple[Tensor, Tensor]]:
+def make_clients(n: int = N, shape: tuple[int, ...] = (1, 28, 28)) -> list[tuple[Tensor, Tensor]]:
     torch.manual_seed(0)
-    return [(torch.randn(256, 1, 28, 28), torch.randint(10, (256,))) for _ in range(N)]
+    return [(torch.randn(256, *shape), torch.randint(10, (256,))) for _ in range(n)]
 
 
 def run_ours(clients: list[tuple[Tensor, Tensor]], rule: str) -> tuple[Callable[[], None], Federation]:
@@ -95,31 +98,84 @@ def run_byzfl(byzfl: Any, clients: list[tuple[Tensor, Tensor]]) -> Callable[[], 
     return run
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--no-peers", action="store_true")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+def time_captured(task: Task, model: str, rule: str, n: int, f: int, shape: tuple[int, ...], precision: str) -> float:
+    """Milliseconds of a round as a CUDA graph, replayed."""
+    federation = Federation(
+        build(model),
+        make_clients(n, shape),
+        ra.parse(rule, f=f),
+        IPM(),
+        f=f,
+        loss=LOSSES[task.loss],
+        classes=10,
+        settings=replace(task.settings, rounds=10**6, precision=precision),
+        augment=task.transform,
+        device="cuda",
+    )
+    graph = capture(federation)[False]
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for _ in range(20):
+        graph.replay()
+    start.record()
+    for _ in range(200):
+        graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 200
+
+
+def measure_gpu() -> dict[str, float]:
+    cases = (
+        ("CNN, n=20, f=6", MNIST(), "cnn", 20, 6, (1, 28, 28), 1.5),
+        ("ResNet-20, n=25, f=4", CIFAR10(), "resnet20", 25, 4, (3, 32, 32), 8.0),
+    )
+    times = {}
+    print(f"\na round of training as a CUDA graph, {torch.cuda.get_device_name()}")
+    for name, task, model, n, f, shape, target in cases:
+        for rule in ("tq", "tm", "nnm >> tq"):
+            for precision in ("tf32", "bfloat16"):
+                key = f"{name}, {rule}, {precision}"
+                times[key] = time_captured(task, model, rule, n, f, shape, precision)
+                wanted = f" (target: at most {target} ms)" if (rule, precision) == ("tq", "tf32") else ""
+                print(f"{key:<48}{times[key]:>9.3f} ms{wanted}", flush=True)
+    return times
+
+
+def measure_cpu(seconds: float, with_peers: bool) -> dict[str, float]:
     clients = make_clients()
     subjects: dict[str, Callable[[], Any]] = {
         "bare gradients of 14 clients": run_bare(clients),
         "robagg, TQ": run_ours(clients, "tq")[0],
         "robagg, TM": run_ours(clients, "tm")[0],
     }
-    byzfl = None if options.no_peers else peers.load_byzfl()
+    byzfl = peers.load_byzfl() if with_peers else None
     if byzfl is not None:
         subjects["ByzFL, TrMean"] = run_byzfl(byzfl, clients)
-    times = take_turns(subjects, seconds=options.seconds)
+    times = take_turns(subjects, seconds=seconds)
     bare, ours = times["bare gradients of 14 clients"], times["robagg, TQ"]
     print(f"\na round of training, CNN, n={N}, f={F}, b={B}, {torch.get_num_threads()} threads")
-    for name, seconds in times.items():
-        print(f"{name:<32}{1000 * seconds:>9.1f} ms{seconds / bare:>8.2f} x bare gradients")
+    for name, taken in times.items():
+        print(f"{name:<32}{1000 * taken:>9.1f} ms{taken / bare:>8.2f} x bare gradients")
     print(f"TQ against bare gradients: {ours / bare:.2f} (target: at most 1.3)")
     if byzfl is not None:
-        print(f"TQ against ByzFL with TrMean: {times['ByzFL, TrMean'] / ours:.2f} times faster (target: at least 2)")
+        print(f"TQ against ByzFL with TrMean: {times['ByzFL, TrMean'] / ours:.2f} times faster (target: at least 2.5)")
+    return {name: 1000 * taken for name, taken in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("there is no GPU here: nothing was measured")
+        return
+    times = measure_gpu() if options.device == "cuda" else measure_cpu(options.seconds, not options.no_peers)
     if options.json:
-        record = {"machine": describe_machine(), "seconds": times}
+        device = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
+        record = {"machine": describe_machine(), "device": device, "ms": times}
         options.json.write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -104,7 +104,7 @@ def test_the_latex_is_booktabs_in_the_papers_order_with_the_best_worst_case_bold
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert {line.count("&") for line in rows} == {8}
     assert rows[0].split("&")[2].strip() == "GA" and rows[-1].split("&")[1].strip() == "TQ"
-    assert "z = 0.253 (f=5), 0.366 (f=6), 0.502 (f=7)" in text
+    assert "$z$ = 0.253 ($f$=5), 0.366 ($f$=6), 0.502 ($f$=7)" in text
 
 
 @pytest.mark.parametrize("name", ["fig2", "fig3", "fig5", "fig6", "fig8"])

@@ -21,6 +21,9 @@ MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 CHECKED = {"model.safetensors": "53aa5117", "tokenizer.json": "be50c362"}
 """How the SHA-256 of the published files begins: other weights would be another task under the same name."""
 
+RECIPES = {"tfidf": "words, sublinear, min_df 2, svd 256 from seed 0", "minilm": "all-MiniLM-L6-v2, as it comes"}
+"""How features are made; kept ones that were made otherwise are not used."""
+
 
 def load_features(kind: str, rows: str, root: str | Path | None = None) -> Dataset:
     """AG News as vectors, each coordinate with mean 0 and deviation 1 over the training rows.
@@ -32,7 +35,8 @@ def load_features(kind: str, rows: str, root: str | Path | None = None) -> Datas
     """
     kinds: dict[str, Callable[[Texts], tuple[Features, Features]]] = {"tfidf": embed_tfidf, "minilm": embed_minilm}
     texts = read_texts(rows, root)
-    train, test = remember(f"agnews-{kind}", texts.digest, lambda: kinds[kind](texts))
+    digest = hashlib.sha256(f"{texts.digest} {RECIPES[kind]}".encode()).hexdigest()
+    train, test = remember(f"agnews-{kind}", digest, lambda: kinds[kind](texts))
     x, test_x = standardise(torch.from_numpy(train), torch.from_numpy(test))
     return Dataset(f"agnews, {kind}, {rows} rows", x, texts.train_y, test_x, texts.test_y, len(CLASSES))
 
@@ -54,7 +58,7 @@ def embed_tfidf(texts: Texts, size: int = 256) -> tuple[Features, Features]:
     """TF-IDF of single words, reduced by a truncated SVD; both are fitted on the training rows."""
     extraction: Any = _import("sklearn.feature_extraction.text", "scikit-learn")
     decomposition: Any = _import("sklearn.decomposition", "scikit-learn")
-    words = extraction.TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=2)
+    words = extraction.TfidfVectorizer(sublinear_tf=True, min_df=2)
     seen = words.fit_transform(texts.train)
     svd = decomposition.TruncatedSVD(min(size, seen.shape[1] - 1), random_state=0)
     train, test = svd.fit_transform(seen), svd.transform(words.transform(texts.test))
@@ -96,7 +100,7 @@ def locate_minilm() -> Path:
 def remember(name: str, digest: str, compute: Callable[[], tuple[Features, Features]]) -> tuple[Features, Features]:
     """What was computed for this digest before; else compute it, and keep it in the user's cache folder.
 
-    The digest is of the input, so features of one file are never taken for those of another.
+    The digest is of the input and the recipe, so features of one are never taken for those of another.
     """
     path = locate_cache() / f"{name}-{digest[:16]}.npz"
     if path.is_file():
