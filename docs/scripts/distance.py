@@ -1,6 +1,6 @@
 """docs/images/distance.png: how far off each rule is when the liars stand together at a distance r.
 
-    python docs/scripts/distance.py
+python docs/scripts/distance.py
 """
 
 from __future__ import annotations

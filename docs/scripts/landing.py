@@ -1,6 +1,6 @@
 """docs/images/landing.png: where each rule lands in the plane when five of seventeen points lie.
 
-    python docs/scripts/landing.py
+python docs/scripts/landing.py
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from look import COLOURS, MARKS, save
 
 from robagg import parse
 
-RULES = {"tq": "TQ", "huber": "Huber", "rfa": "RFA", "mca": "MCA", "krum": "Krum", "cm": "CM", "tm": "TM", "mean": "Mean"}
+RULES = {name.lower(): name for name in ("TQ", "Huber", "RFA", "MCA", "Krum", "CM", "TM", "Mean")}
 F = 5
 
 
@@ -29,7 +29,8 @@ def main() -> None:
         axis.scatter(*truth, color="black", marker="+", s=420, linewidths=2, label="mean of the honest", zorder=3)
         for name, title in RULES.items():
             value = parse(name, f=F)(x)
-            axis.scatter(*value, color=COLOURS[name], marker=MARKS[name], s=110, edgecolors="white", label=title, zorder=4)
+            look = {"color": COLOURS[name], "marker": MARKS[name], "s": 230 if name == "tq" else 100}
+            axis.scatter(*value, **look, edgecolors="white", label=title, zorder=4)
         axis.set_aspect("equal")
         axis.grid(alpha=0.25)
     assert verdict.tau is not None

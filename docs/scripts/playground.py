@@ -1,6 +1,6 @@
 """docs/images/playground*.png: the playground in light, dark and at a phone's width; needs playwright and chromium.
 
-    python docs/scripts/playground.py
+python docs/scripts/playground.py
 """
 
 from __future__ import annotations

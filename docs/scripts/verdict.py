@@ -1,6 +1,6 @@
 """docs/images/verdict.png: what a verdict says about each client, as bars.
 
-    python docs/scripts/verdict.py
+python docs/scripts/verdict.py
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def main() -> None:
         axis.set(title=title, xlabel="client (the last three lie)", xticks=range(0, N, 2))
     axes[0].set_ylabel("weight in the value, %")
     axes[0].set_ylim(0, 30)
-    axes[-1].text(int(verdict.weights.argmax()), 27, "100 %", ha="center", color="white", fontsize=8, rotation=90, va="top")
+    chosen = int(verdict.weights.argmax())  # Krum's one row
+    axes[-1].text(chosen, 27, "100 %", ha="center", va="top", color="white", fontsize=8, rotation=90)
     save(figure, "verdict")
 
 

@@ -57,6 +57,25 @@ def test_rows_that_are_not_there_are_told_with_those_that_are(news: Path) -> Non
         agnews.read_texts("some", news)
 
 
+def test_only_what_is_missing_is_downloaded_and_checked(news: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    class Pooch:
+        HTTPDownloader = staticmethod(lambda progressbar: None)
+
+        @staticmethod
+        def retrieve(url: str, known_hash: str, fname: str, path: Path, downloader: object) -> None:
+            asked.append((url, known_hash))
+            (path / fname).write_bytes(make_csv(12))
+
+    monkeypatch.setattr(agnews, "require", lambda *names: Pooch)
+    monkeypatch.setitem(agnews.MD5, "train.csv", hashlib.md5(make_csv(12)).hexdigest())
+    assert agnews.fetch_agnews(news, progress=False) == news / "ag_news"
+    assert asked == [(agnews.HOME + "train.csv", f"md5:{agnews.MD5['train.csv']}")]
+    assert agnews.find_rows(news) == ["official", "subset20k"]
+    assert len(agnews.read_texts("official", news).train) == 48
+
+
 def test_a_changed_file_is_refused(news: Path) -> None:
     path = news / "ag_news" / "test.csv"
     path.write_bytes(path.read_bytes().replace(b"war", b"way"))

@@ -77,7 +77,7 @@ class Reader:
             self.complaints.append(f"asked the network for {address}")
 
     def cell(self, rule: str, attack: str, table: int = 0) -> Any:
-        return self.page.locator("table.results").nth(table).get_by_label(f"{rule} under {attack}:", exact=False).first
+        return self.page.locator("table.results").nth(table).locator(f"[aria-label^='{rule} under {attack}:']")
 
     def __enter__(self) -> Reader:
         return self
@@ -99,7 +99,7 @@ def test_names_that_try_to_be_markup_are_shown_and_not_run(browser: Any, small: 
         assert HOSTILE in reader.page.inner_text("#results")
         assert HOSTILE in reader.page.inner_text("#troubles")
         assert reader.page.evaluate("window.stolen") is None
-        reader.cell(HOSTILE, "ipm", table=0).click()
+        reader.cell(HOSTILE, f"ipm{HOSTILE}", table=0).click()
         playwright.expect(reader.page.locator(".chips li")).to_have_count(2)
         assert reader.page.evaluate("window.stolen") is None
 
@@ -231,7 +231,8 @@ def test_with_a_thousand_runs_a_filter_answers_within_200_ms(browser: Any, large
     timing = """async (box) => {
         const begin = performance.now();
         box.click();
-        document.body.getBoundingClientRect();
+        await new Promise(requestAnimationFrame);
+        await new Promise(requestAnimationFrame);  // the first one is before the paint
         return performance.now() - begin;
     }"""
     with Reader(browser, large) as reader:

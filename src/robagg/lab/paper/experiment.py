@@ -110,10 +110,15 @@ class Experiment:
         return places
 
     def shrink(self, plan: Plan) -> Experiment:
-        """The experiment as planned: a quick one has every second point of a line."""
-        if not plan.quick or self.columns == "attack":
+        """The experiment as planned: a quick one has every second point of a line, and one panel for all its tasks."""
+        if not plan.quick:
             return self
-        return replace(self, panels=tuple(replace(p, columns=dict([*p.columns.items()][::2])) for p in self.panels))
+        step = 1 if self.columns == "attack" else 2
+        panels: dict[str, Panel] = {}
+        for panel in self.panels:
+            label = QUICK_TASK if "task" in panel.fixed else panel.label
+            panels.setdefault(label, replace(panel, label=label, columns=dict([*panel.columns.items()][::step])))
+        return replace(self, panels=tuple(panels.values()))
 
     def refuse(self, places: list[Place], root: str | None) -> dict[str, str]:
         """Panels among the places that cannot be run with the data in a folder, with the reason."""

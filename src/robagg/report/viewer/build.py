@@ -15,7 +15,8 @@ from robagg import __version__
 from robagg.report.viewer.gather import gather
 
 MODULES = (
-    "page", "words", "data", "scales", "export", "figure", "curves", "heatmap", "filters", "table", "details", "main",
+    "page", "words", "data", "scales", "export", "figure", "curves", "heatmap", "progress", "belief", "filters",
+    "summary", "table", "details", "main",
 )  # fmt: skip
 """The program's files, each after those it uses."""
 
@@ -80,7 +81,7 @@ def bundle() -> str:
 
 def _wrap(name: str, text: str) -> str:
     exports = ", ".join(re.findall(r"^export (?:async )?(?:function|const) (\w+)", text, flags=re.MULTILINE))
-    text = re.sub(r"^import (\{.*?\}) from '\./(\w+)\.js';$", r"const \1 = \2Module;", text, flags=re.MULTILINE)
+    text = re.sub(r"^import (\{[^}]*\}) from '\./(\w+)\.js';$", r"const \1 = \2Module;", text, flags=re.MULTILINE)
     text = re.sub(r"^export ", "", text, flags=re.MULTILINE)
     return f"const {name}Module = (() => {{\n{text}return {{ {exports} }};\n}})();\n"
 

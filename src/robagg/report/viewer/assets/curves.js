@@ -26,7 +26,9 @@ export function paintLines(series, options) {
 }
 
 function lay(series, options, width) {
-  const points = series.flatMap((one) => one.points).filter(([, value]) => value !== null && (!options.log || value > 0));
+  const points = series
+    .flatMap((one) => one.points)
+    .filter(([, value]) => value !== null && (!options.log || value > 0));
   const xs = points.map(([x]) => x);
   const ys = points.map(([, y]) => y);
   const [first, last] = [0, xs.reduce((a, b) => Math.max(a, b), 1)];
@@ -36,7 +38,10 @@ function lay(series, options, width) {
   const warp = options.log ? Math.log10 : (value) => value;
   const inner = width - LEFT - RIGHT;
   return {
-    first, last, least, most,
+    first,
+    last,
+    least,
+    most,
     x: (round) => LEFT + ((round - first) / (last - first || 1)) * inner,
     y: (value) => TOP + PLOT - ((warp(value) - warp(least)) / (warp(most) - warp(least))) * PLOT,
     roundAt: (x) => first + ((x - LEFT) / inner) * (last - first),
@@ -58,7 +63,9 @@ function drawAxes(picture, frame, options, width, colours) {
   picture.append(draw('line', { x1: LEFT, x2: width - RIGHT, y1: TOP + PLOT, y2: TOP + PLOT, stroke: colours.quiet }));
   picture.append(write('round', (LEFT + width - RIGHT) / 2, TOP + PLOT + 34, colours, { 'text-anchor': 'middle' }));
   const middle = TOP + PLOT / 2;
-  picture.append(write(options.y, 14, middle, colours, { 'text-anchor': 'middle', transform: `rotate(-90 14 ${middle})` }));
+  picture.append(
+    write(options.y, 14, middle, colours, { 'text-anchor': 'middle', transform: `rotate(-90 14 ${middle})` }),
+  );
 }
 
 function drawLine(picture, one, frame, options, colours) {
@@ -73,15 +80,23 @@ function drawLine(picture, one, frame, options, colours) {
     }
     before = told ? value : null;
   }
-  picture.append(draw('path', {
-    d: path || 'M0 0', fill: 'none', stroke: colour, 'stroke-width': one.thin ? 1 : 2.2, 'stroke-opacity': one.thin ? 0.55 : 1,
-    'stroke-dasharray': one.thin ? '' : DASHES[one.slot], 'stroke-linejoin': 'round',
-  }));
+  picture.append(
+    draw('path', {
+      d: path || 'M0 0',
+      fill: 'none',
+      stroke: colour,
+      'stroke-width': one.thin ? 1 : 2.2,
+      'stroke-opacity': one.thin ? 0.55 : 1,
+      'stroke-dasharray': one.thin ? '' : DASHES[one.slot],
+      'stroke-linejoin': 'round',
+    }),
+  );
   if (one.thin) return;
   const told = one.points.filter(([, value]) => value !== null && (!options.log || value > 0));
   const every = Math.max(1, Math.ceil(told.length / 8));
   told.forEach(([round, value], k) => {
-    if (k % every === 0 || k === told.length - 1) picture.append(marker(one.slot, frame.x(round), frame.y(value), colour));
+    if (k % every === 0 || k === told.length - 1)
+      picture.append(marker(one.slot, frame.x(round), frame.y(value), colour));
   });
 }
 
@@ -114,10 +129,17 @@ function drawLegend(picture, legend, top, colours) {
   for (const { one, text, x, row } of legend.entries) {
     const y = top + row * ROW;
     const colour = colours.series[one.slot];
-    picture.append(draw('line', {
-      x1: x, x2: x + 26, y1: y, y2: y, stroke: colour, 'stroke-width': one.thin ? 1 : 2.2,
-      'stroke-dasharray': one.thin ? '' : DASHES[one.slot],
-    }));
+    picture.append(
+      draw('line', {
+        x1: x,
+        x2: x + 26,
+        y1: y,
+        y2: y,
+        stroke: colour,
+        'stroke-width': one.thin ? 1 : 2.2,
+        'stroke-dasharray': one.thin ? '' : DASHES[one.slot],
+      }),
+    );
     if (!one.thin) picture.append(marker(one.slot, x + 13, y, colour));
     picture.append(write(text, x + 32, y + 4, colours));
   }

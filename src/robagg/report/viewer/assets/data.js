@@ -33,6 +33,18 @@ export function tellPlace(run) {
   return [run.task, split, `n ${run.n}`, `f ${run.f}`, ...settings].join(', ');
 }
 
+// Of each title, the parts that not all of them have.
+export function tellApart(titles) {
+  const parts = titles.map((title) => title.split(', '));
+  return parts.map((mine) => mine.filter((part) => !parts.every((other) => other.includes(part))).join(', '));
+}
+
+// A cell among others that were picked with it: what they have in common goes without saying.
+export function nameOf(cell, picked) {
+  const apart = tellApart(picked.map((other) => other.place))[picked.indexOf(cell)];
+  return `${cell.rule} under ${cell.attack}${apart ? ` (${apart})` : ''}`;
+}
+
 // Numbers by size, all else by name.
 export function compareTexts(a, b) {
   return a.localeCompare(b, 'en', { numeric: true });

@@ -9,18 +9,37 @@ function toMarkdown({ title, head, rows }) {
 }
 
 const LATEX = {
-  '\\': '\\textbackslash{}', '&': '\\&', '%': '\\%', $: '\\$', '#': '\\#', _: '\\_', '{': '\\{', '}': '\\}',
-  '~': '\\textasciitilde{}', '^': '\\textasciicircum{}', '<': '$<$', '>': '$>$', '±': '$\\pm$', '–': '--',
-  '†': '$^\\dagger$', '‡': '$^\\ddagger$',
+  '\\': '\\textbackslash{}',
+  '&': '\\&',
+  '%': '\\%',
+  $: '\\$',
+  '#': '\\#',
+  _: '\\_',
+  '{': '\\{',
+  '}': '\\}',
+  '~': '\\textasciitilde{}',
+  '^': '\\textasciicircum{}',
+  '>>': '$\\gg$',
+  '<': '$<$',
+  '>': '$>$',
+  '±': '$\\pm$',
+  '–': '--',
+  '†': '$^\\dagger$',
+  '‡': '$^\\ddagger$',
 };
 
 function toLatex({ title, head, rows }) {
-  const escape = (text) => String(text).replace(/>>/g, '\u0000').replace(/[\\&%$#_{}~^<>±–†‡]/g, (sign) => LATEX[sign])
-    .replace(/\u0000/g, '$\\gg$');
+  const escape = (text) => String(text).replace(/>>|[\\&%$#_{}~^<>±–†‡]/g, (sign) => LATEX[sign]);
   const line = (texts) => `${texts.map(escape).join(' & ')} \\\\`;
   return [
-    `% ${title.replace(/\s+/g, ' ')}`, `\\begin{tabular}{l${'c'.repeat(head.length - 1)}}`, '\\toprule', line(head),
-    '\\midrule', ...rows.map(line), '\\bottomrule', '\\end{tabular}',
+    `% ${title.replace(/\s+/g, ' ')}`,
+    `\\begin{tabular}{l${'c'.repeat(head.length - 1)}}`,
+    '\\toprule',
+    line(head),
+    '\\midrule',
+    ...rows.map(line),
+    '\\bottomrule',
+    '\\end{tabular}',
   ].join('\n');
 }
 
@@ -42,7 +61,8 @@ export function copyButtons(model, listed = model) {
     CSV: () => toCsv(listed().head, listed().rows),
   };
   const buttons = Object.entries(forms).map(([name, write]) =>
-    button(name, () => copy(write(), name), { class: 'small', 'aria-label': `Copy table as ${name}` }));
+    button(name, () => copy(write(), name), { class: 'small', 'aria-label': `Copy table as ${name}` }),
+  );
   return make('div', { class: 'tools' }, make('span', { class: 'quiet' }, 'Copy as'), ...buttons);
 }
 
@@ -86,7 +106,8 @@ export async function savePng(picture, name, scale = 2) {
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(serialise(picture))}`;
   await image.decode();
   const canvas = make('canvas', {
-    width: Number(picture.getAttribute('width')) * scale, height: Number(picture.getAttribute('height')) * scale,
+    width: Number(picture.getAttribute('width')) * scale,
+    height: Number(picture.getAttribute('height')) * scale,
   });
   canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
   canvas.toBlob((blob) => save(blob, `${name}.png`), 'image/png');

@@ -25,7 +25,16 @@ export function shorten(text, width, size = 12) {
 }
 
 export function sheet(width, height, colours, label) {
-  const picture = draw('svg', { xmlns: 'http://www.w3.org/2000/svg', width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': label, 'font-family': FONT, 'font-size': 12 });
+  const picture = draw('svg', {
+    xmlns: 'http://www.w3.org/2000/svg',
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    role: 'img',
+    'aria-label': label,
+    'font-family': FONT,
+    'font-size': 12,
+  });
   picture.append(draw('rect', { width, height, fill: colours.paper }));
   return picture;
 }
@@ -34,20 +43,47 @@ export function write(text, x, y, colours, attributes) {
   return draw('text', { x, y, fill: colours.ink, ...attributes }, text);
 }
 
+function fileName(text) {
+  return (
+    text
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '-')
+      .replace(/^-|-$/g, '')
+      .slice(0, 60) || 'figure'
+  );
+}
+
 // `paint(width, colours)` gives the picture; `data()` gives {head, rows}; `hover(x, y, width)` the lines of a tip.
-export function makeFigure({ title, note, name, paint, data, hover }) {
+export function makeFigure({ title, note, paint, data, hover }) {
+  const name = fileName(title);
   const place = make('div', { class: 'picture' });
   const forPaper = () => paint(EXPORT_WIDTH, palette(true));
-  const tools = make('div', { class: 'tools' },
+  const tools = make(
+    'div',
+    { class: 'tools' },
     button('PNG', () => savePng(forPaper(), name), { class: 'small', 'aria-label': `Save as PNG: ${title}` }),
     button('SVG', () => saveSvg(forPaper(), name), { class: 'small', 'aria-label': `Save as SVG: ${title}` }),
-    button('Data', () => copy(toCsv(data().head, data().rows), 'CSV'), { class: 'small', 'aria-label': `Copy data as CSV: ${title}` }));
-  const caption = make('figcaption', {}, make('h4', {}, title), ...(note ? [make('p', { class: 'quiet' }, note)] : []), tools);
+    button('Data', () => copy(toCsv(data().head, data().rows), 'CSV'), {
+      class: 'small',
+      'aria-label': `Copy data as CSV: ${title}`,
+    }),
+  );
+  const caption = make(
+    'figcaption',
+    {},
+    make('h4', {}, title),
+    ...(note ? [make('p', { class: 'quiet' }, note)] : []),
+    tools,
+  );
   const figure = make('figure', {}, caption, place);
-  const entry = { place, width: 0, redraw: () => {
-    entry.width = Math.max(280, Math.floor(place.clientWidth));
-    place.replaceChildren(paint(entry.width, palette()));
-  } };
+  const entry = {
+    place,
+    width: 0,
+    redraw: () => {
+      entry.width = Math.max(280, Math.floor(place.clientWidth));
+      place.replaceChildren(paint(entry.width, palette()));
+    },
+  };
   figures.add(entry);
   if (hover) followPointer(place, entry, hover);
   return figure;
@@ -63,7 +99,9 @@ function followPointer(place, entry, hover) {
     tip.style.left = `${Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
     tip.style.top = `${Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8)}px`;
   });
-  place.addEventListener('pointerleave', () => { tip.hidden = true; });
+  place.addEventListener('pointerleave', () => {
+    tip.hidden = true;
+  });
 }
 
 export function drawFigures() {

@@ -9,14 +9,22 @@ let words = '';
 
 export function matchingCells() {
   const wanted = [...chosen].filter(([, values]) => values.size);
-  return [...cells.values()].filter((cell) =>
-    wanted.every(([name, values]) => values.has(cell.facets[name])) && (!words || words.every((word) => cell.text.includes(word))));
+  return [...cells.values()].filter(
+    (cell) =>
+      wanted.every(([name, values]) => values.has(cell.facets[name])) &&
+      (!words || words.every((word) => cell.text.includes(word))),
+  );
 }
 
 export function makeFilters(changed) {
   const area = find('filters');
   const row = make('div', { class: 'row' });
-  const search = make('input', { type: 'search', id: 'search', placeholder: 'rule, attack, setting …', autocomplete: 'off' });
+  const search = make('input', {
+    type: 'search',
+    id: 'search',
+    placeholder: 'rule, attack, setting …',
+    autocomplete: 'off',
+  });
   search.addEventListener('input', () => {
     words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     changed();
@@ -64,7 +72,8 @@ function makeMenu(name, values, changed) {
     return box;
   });
   const tell = (picked) => {
-    state.textContent = picked.length === 0 ? 'all' : picked.length === 1 ? picked[0] : `${picked.length} of ${values.length}`;
+    state.textContent =
+      picked.length === 0 ? 'all' : picked.length === 1 ? picked[0] : `${picked.length} of ${values.length}`;
   };
   const choices = boxes.map((box, k) => make('label', {}, box, ` ${values[k]}`));
   const known = ['rule', 'attack', 'f', 'rho', 'pre-aggregator'].includes(name);

@@ -25,21 +25,35 @@ function drawClients(picture, n, f, width, colours) {
   const every = Math.ceil(13 / tall);
   for (let client = 0; client < n; client += every) {
     const bad = client >= n - f;
-    picture.append(write(String(client), LEFT - 8, TOP + (client + 0.5) * tall + 4, colours, {
-      'text-anchor': 'end', 'font-size': 11, fill: bad ? colours.warn : colours.quiet, 'font-weight': bad ? 700 : 400,
-    }));
+    picture.append(
+      write(String(client), LEFT - 8, TOP + (client + 0.5) * tall + 4, colours, {
+        'text-anchor': 'end',
+        'font-size': 11,
+        fill: bad ? colours.warn : colours.quiet,
+        'font-weight': bad ? 700 : 400,
+      }),
+    );
   }
   bracket(picture, 'honest', TOP, split, colours.quiet, colours);
   if (!f) return;
   bracket(picture, 'Byzantine', split, end, colours.warn, colours);
-  picture.append(draw('line', { x1: LEFT - 30, x2: width - RIGHT, y1: split, y2: split, stroke: colours.warn, 'stroke-width': 2 }));
+  picture.append(
+    draw('line', { x1: LEFT - 30, x2: width - RIGHT, y1: split, y2: split, stroke: colours.warn, 'stroke-width': 2 }),
+  );
 }
 
 function bracket(picture, text, top, end, colour, colours) {
   picture.append(draw('line', { x1: 32, x2: 32, y1: top + 2, y2: end - 2, stroke: colour, 'stroke-width': 3 }));
   const middle = (top + end) / 2;
   const fits = [text, `${text.slice(0, 3)}.`, text[0]].find((shown) => measure(shown, 11) <= end - top) ?? '';
-  picture.append(write(fits, 22, middle, colours, { fill: colour, 'font-size': 11, 'text-anchor': 'middle', transform: `rotate(-90 22 ${middle})` }));
+  picture.append(
+    write(fits, 22, middle, colours, {
+      fill: colour,
+      'font-size': 11,
+      'text-anchor': 'middle',
+      transform: `rotate(-90 22 ${middle})`,
+    }),
+  );
 }
 
 // One path a colour: a few dozen elements, however many clients and rounds there are.
@@ -53,8 +67,9 @@ function drawPatches(picture, n, columns, width, colours, shareOf) {
       const share = column < columns ? shareOf(client, column) : undefined;
       const next = share === null || share === undefined ? share : Math.round(share * LEVELS);
       if (column > 0 && next !== level) {
-        const [x, y] = [LEFT + begin * wide, TOP + client * tall];
-        const patch = `M${x.toFixed(2)} ${y}h${((column - begin) * wide).toFixed(2)}v${tall}H${x.toFixed(2)}z`;
+        // On whole pixels, or hairlines of the paper show between neighbours.
+        const [left, right] = [begin, column].map((edge) => Math.round(LEFT + edge * wide));
+        const patch = `M${left} ${TOP + client * tall}H${right}v${tall}H${left}z`;
         paths.set(level, (paths.get(level) ?? '') + patch);
         begin = column;
       }
@@ -62,14 +77,22 @@ function drawPatches(picture, n, columns, width, colours, shareOf) {
     }
   }
   for (const [level, d] of paths) {
-    picture.append(draw('path', { d, fill: level === null ? colours.hatch : css(shade(level / LEVELS)), 'shape-rendering': 'crispEdges' }));
+    picture.append(
+      draw('path', {
+        d,
+        fill: level === null ? colours.hatch : css(shade(level / LEVELS)),
+        'shape-rendering': 'crispEdges',
+      }),
+    );
   }
 }
 
 function drawScale(picture, y, most, text, width, colours, missing) {
   const long = Math.min(160, width / 3);
   for (let k = 0; k < 32; k += 1) {
-    picture.append(draw('rect', { x: LEFT + (k * long) / 32, y, width: long / 32 + 0.5, height: 10, fill: css(shade(k / 31)) }));
+    picture.append(
+      draw('rect', { x: LEFT + (k * long) / 32, y, width: long / 32 + 0.5, height: 10, fill: css(shade(k / 31)) }),
+    );
   }
   picture.append(write('0', LEFT, y + 24, colours, { fill: colours.quiet, 'text-anchor': 'middle' }));
   picture.append(write(most, LEFT + long, y + 24, colours, { fill: colours.quiet, 'text-anchor': 'middle' }));
@@ -117,13 +140,19 @@ export function paintWeights(run, details) {
 export function tellWeights(run, details) {
   const weight = weightOf(run, details);
   const sums = Array.from({ length: run.n }, (_, client) =>
-    details.rounds.reduce((sum, _round, column) => sum + (weight(client, column) ?? 0), 0));
+    details.rounds.reduce((sum, _round, column) => sum + (weight(client, column) ?? 0), 0),
+  );
   const all = sums.reduce((a, b) => a + b, 0);
   if (all === 0) return `${run.method} under ${run.attack}: no client got any weight.`;
   const bad = sums.slice(run.n - run.f).reduce((a, b) => a + b, 0);
   const top = sums.indexOf(Math.max(...sums));
-  const share = run.f ? `The Byzantine clients got ${((100 * bad) / all).toFixed(1)} % of the weight that clients got` : 'All clients are honest';
-  return `${share}; client ${top}${top >= run.n - run.f ? ' (Byzantine)' : ''} got the most, ${((100 * sums[top]) / all).toFixed(1)} %.`;
+  const share = run.f
+    ? `The Byzantine clients got ${((100 * bad) / all).toFixed(1)} % of the weight that clients got`
+    : 'All clients are honest';
+  const most = `client ${top}${top >= run.n - run.f ? ' (Byzantine)' : ''} got the most, ${((100 * sums[top]) / all).toFixed(1)} %`;
+  const silent = details.rounds.filter((_, column) => sums.every((_sum, client) => !weight(client, column))).length;
+  const nobody = silent ? ` In ${silent} of the ${details.rounds.length} rounds shown nobody got any.` : '';
+  return `${share}; ${most}.${nobody}`;
 }
 
 export function hoverWeights(run, details) {
@@ -139,8 +168,14 @@ export function hoverWeights(run, details) {
 
 export function listWeights(run, details) {
   const weight = weightOf(run, details);
-  const head = ['round', ...Array.from({ length: run.n }, (_, client) => `client ${client}${client >= run.n - run.f ? ' (Byzantine)' : ''}`)];
-  return { head, rows: details.rounds.map((round, column) => [round, ...head.slice(1).map((_, client) => weight(client, column))]) };
+  const head = [
+    'round',
+    ...Array.from({ length: run.n }, (_, client) => `client ${client}${client >= run.n - run.f ? ' (Byzantine)' : ''}`),
+  ];
+  return {
+    head,
+    rows: details.rounds.map((round, column) => [round, ...head.slice(1).map((_, client) => weight(client, column))]),
+  };
 }
 
 export function paintLabels(run, counts) {
@@ -150,20 +185,32 @@ export function paintLabels(run, counts) {
     const tall = rowHeight(run.n);
     const bottom = TOP + run.n * tall;
     const wide = (width - LEFT - RIGHT) / classes;
-    const picture = sheet(width, bottom + 74, colours, `Samples of each of ${classes} labels that each of ${run.n} clients holds`);
+    const picture = sheet(
+      width,
+      bottom + 74,
+      colours,
+      `Samples of each of ${classes} labels that each of ${run.n} clients holds`,
+    );
     drawPatches(picture, run.n, classes, width, colours, (client, label) => counts[client][label] / most);
     const printed = tall >= 12 && wide >= measure(String(most), 10) + 4;
-    counts.forEach((row, client) => row.forEach((value, label) => {
-      if (!printed) return;
-      const [x, y] = [LEFT + (label + 0.5) * wide, TOP + (client + 0.5) * tall + 3.5];
-      const fill = inkOn(shade(Math.round((value / most) * LEVELS) / LEVELS));
-      picture.append(draw('text', { x, y, fill, 'text-anchor': 'middle', 'font-size': 10 }, String(value)));
-    }));
+    counts.forEach((row, client) =>
+      row.forEach((value, label) => {
+        if (!printed) return;
+        const [x, y] = [LEFT + (label + 0.5) * wide, TOP + (client + 0.5) * tall + 3.5];
+        const fill = inkOn(shade(Math.round((value / most) * LEVELS) / LEVELS));
+        picture.append(draw('text', { x, y, fill, 'text-anchor': 'middle', 'font-size': 10 }, String(value)));
+      }),
+    );
     drawClients(picture, run.n, run.f, width, colours);
     picture.append(write('client', LEFT - 8, TOP - 8, colours, { 'text-anchor': 'end' }));
     const every = Math.ceil((measure(String(classes)) + 8) / wide);
     for (let label = 0; label < classes; label += every) {
-      picture.append(write(String(label), LEFT + (label + 0.5) * wide, bottom + 15, colours, { 'text-anchor': 'middle', fill: colours.quiet }));
+      picture.append(
+        write(String(label), LEFT + (label + 0.5) * wide, bottom + 15, colours, {
+          'text-anchor': 'middle',
+          fill: colours.quiet,
+        }),
+      );
     }
     picture.append(write('label', (LEFT + width - RIGHT) / 2, bottom + 31, colours, { 'text-anchor': 'middle' }));
     drawScale(picture, bottom + 42, String(most), 'samples', width, colours, false);

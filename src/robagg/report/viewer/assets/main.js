@@ -46,9 +46,15 @@ function pickFirst() {
 
 function tellFacts() {
   const seconds = known.runs.reduce((sum, run) => sum + (run.seconds ?? 0), 0);
-  const days = known.runs.map((run) => run.finished ?? '').filter(Boolean).sort();
-  const when = days.length ? `, finished ${days[0].slice(0, 10)}${days[0].slice(0, 10) === days.at(-1).slice(0, 10) ? '' : ` to ${days.at(-1).slice(0, 10)}`}` : '';
-  find('facts').textContent = `${count(known.runs.length, 'run')} in ${count(cells.size, 'cell')}, ${tellSeconds(seconds)} of computing${when}`;
+  const days = known.runs
+    .map((run) => run.finished ?? '')
+    .filter(Boolean)
+    .sort();
+  const when = days.length
+    ? `, finished ${days[0].slice(0, 10)}${days[0].slice(0, 10) === days.at(-1).slice(0, 10) ? '' : ` to ${days.at(-1).slice(0, 10)}`}`
+    : '';
+  find('facts').textContent =
+    `${count(known.runs.length, 'run')} in ${count(cells.size, 'cell')}, ${tellSeconds(seconds)} of computing${when}`;
   find('footer').textContent = `Made by robagg ${known.version} from ${known.name}. This page needs no network.`;
 }
 
@@ -62,8 +68,25 @@ function drawTroubles() {
     return;
   }
   const head = ['what', 'rule', 'attack', 'task', 'split', 'n', 'f', 'seed', 'why'];
-  const rows = wrong.map((run) => [tellResult(run), run.method, run.attack, run.task, run.split, run.n, run.f, run.seed, run.error || run.notes.join('; ') || '–']);
-  area.append(make('div', { class: 'card' }, plainTable('Runs that failed or diverged', head, rows), copyButtons(() => ({ title: 'failures and divergences', head, rows }))));
+  const rows = wrong.map((run) => [
+    tellResult(run),
+    run.method,
+    run.attack,
+    run.task,
+    run.split,
+    run.n,
+    run.f,
+    run.seed,
+    run.error || run.notes.join('; ') || '–',
+  ]);
+  area.append(
+    make(
+      'div',
+      { class: 'card' },
+      plainTable('Runs that failed or diverged', head, rows),
+      copyButtons(() => ({ title: 'failures and divergences', head, rows })),
+    ),
+  );
 }
 
 function drawAbout() {
@@ -71,11 +94,23 @@ function drawAbout() {
   const head = ['runs', 'computing', ...names];
   const rows = known.environments.map((one, index) => {
     const runs = known.runs.filter((run) => run.environment === index);
-    return [runs.length, tellSeconds(runs.reduce((sum, run) => sum + (run.seconds ?? 0), 0)), ...names.map((name) => one[name] ?? '–')];
+    return [
+      runs.length,
+      tellSeconds(runs.reduce((sum, run) => sum + (run.seconds ?? 0), 0)),
+      ...names.map((name) => one[name] ?? '–'),
+    ];
   });
   const area = find('about');
   area.append(make('h2', {}, 'Where the runs were done'));
-  if (rows.length) area.append(make('div', { class: 'card' }, plainTable('Versions and devices', head, rows), copyButtons(() => ({ title: 'versions and devices', head, rows }))));
+  if (rows.length)
+    area.append(
+      make(
+        'div',
+        { class: 'card' },
+        plainTable('Versions and devices', head, rows),
+        copyButtons(() => ({ title: 'versions and devices', head, rows })),
+      ),
+    );
 }
 
 tellFacts();

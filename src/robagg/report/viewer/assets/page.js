@@ -28,7 +28,9 @@ export function say(text) {
   const status = find('status');
   status.textContent = text;
   clearTimeout(say.timer);
-  say.timer = setTimeout(() => { status.textContent = ''; }, 4000);
+  say.timer = setTimeout(() => {
+    status.textContent = '';
+  }, 4000);
 }
 
 export function button(text, onclick, attributes) {

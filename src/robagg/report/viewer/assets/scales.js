@@ -4,8 +4,17 @@ import { isDark } from './page.js';
 
 // Cividis, at equal steps: dark blue is little, yellow is much, and brightness alone tells them apart.
 const CIVIDIS = [
-  [0, 34, 78], [8, 51, 112], [53, 69, 108], [79, 87, 108], [102, 105, 112], [125, 124, 120], [148, 142, 119],
-  [174, 163, 113], [200, 184, 102], [229, 207, 82], [254, 232, 56],
+  [0, 34, 78],
+  [8, 51, 112],
+  [53, 69, 108],
+  [79, 87, 108],
+  [102, 105, 112],
+  [125, 124, 120],
+  [148, 142, 119],
+  [174, 163, 113],
+  [200, 184, 102],
+  [229, 207, 82],
+  [254, 232, 56],
 ];
 
 export function shade(share) {
@@ -33,11 +42,21 @@ export function inkOn(colour) {
 }
 
 const LIGHT = {
-  paper: '#ffffff', ink: '#1a1d21', quiet: '#5b6470', grid: '#dfe3e8', warn: '#b3261e', hatch: '#c9ced6',
+  paper: '#ffffff',
+  ink: '#1a1d21',
+  quiet: '#5b6470',
+  grid: '#dfe3e8',
+  warn: '#b3261e',
+  hatch: '#c9ced6',
   series: ['#0072b2', '#d55e00', '#007a5a', '#aa4499', '#1a1d21', '#8c6d00'],
 };
 const DARK = {
-  paper: '#15181c', ink: '#eceff3', quiet: '#a6b0bc', grid: '#343b44', warn: '#ff9d8f', hatch: '#4a525d',
+  paper: '#15181c',
+  ink: '#eceff3',
+  quiet: '#a6b0bc',
+  grid: '#343b44',
+  warn: '#ff9d8f',
+  hatch: '#4a525d',
   series: ['#56b4e9', '#ff9e4a', '#35cfa0', '#e59bd0', '#ffffff', '#f0e442'],
 };
 export const DASHES = ['', '7 3', '2 3', '9 3 2 3', '12 4', '4 4'];

@@ -4,10 +4,10 @@ import { button, count, find, make } from './page.js';
 import { term } from './words.js';
 import { compareTexts, findBest, tabulate } from './data.js';
 import { css, inkOn, palette, shade, tellAccuracy } from './scales.js';
+import { summarise } from './summary.js';
 import { copyButtons } from './export.js';
 
 const FIRST = 24; // tables drawn before the reader asks for more
-const FEW = 3; // tables that the summary names one by one
 const WORST = 'worst case';
 const MEAN = 'mean over attacks';
 const sorting = { column: WORST, down: true };
@@ -17,45 +17,26 @@ let most = FIRST;
 export function drawTables(shown, picked, redraw, choose) {
   const tables = tabulate(shown);
   const means = shown.map((cell) => cell.mean).filter((mean) => mean !== null);
-  const bounds = range === 'full' || !means.length ? [0, 100]
-    : [means.reduce((a, b) => Math.min(a, b)), means.reduce((a, b) => Math.max(a, b))];
+  const bounds =
+    range === 'full' || !means.length
+      ? [0, 100]
+      : [means.reduce((a, b) => Math.min(a, b)), means.reduce((a, b) => Math.max(a, b))];
   const place = { bounds, picked, redraw, choose };
   const drawn = tables.slice(0, most).map((table) => drawTable(table, place));
-  const more = tables.length > most
-    ? button(`Show ${count(tables.length - most, 'more table')}`, () => { most += FIRST; redraw(); }) : null;
+  const more =
+    tables.length > most
+      ? button(`Show ${count(tables.length - most, 'more table')}`, () => {
+          most += FIRST;
+          redraw();
+        })
+      : null;
   const empty = tables.length ? null : make('p', {}, 'No run matches these filters.');
   find('results').replaceChildren(
     make('h2', {}, term('accuracy', 'Accuracy'), ' of each ', term('rule'), ' under each ', term('attack')),
-    drawKey(bounds, redraw), ...[empty, ...drawn, more].filter(Boolean));
+    drawKey(bounds, redraw),
+    ...[empty, ...drawn, more].filter(Boolean),
+  );
   find('summary').textContent = summarise(tables);
-}
-
-// What a reader should take home, in a sentence.
-function summarise(tables) {
-  const judged = tables.map((table) => ({ table, best: table.rows.length > 1 ? findBest(table) : [] })).filter(({ best }) => best.length);
-  if (!judged.length) return tables.length ? 'There is not enough here yet to say which rule has the best worst case.' : '';
-  if (judged.length <= FEW) {
-    const titles = tellApart(judged.map(({ table }) => table.title));
-    return `${judged.map(({ best }, k) => tellBest(best, titles[k], k)).join('; ')}.`;
-  }
-  const wins = new Map();
-  for (const { rule } of judged.flatMap(({ best }) => best)) wins.set(rule, (wins.get(rule) ?? 0) + 1);
-  const [rule, won] = [...wins].sort((a, b) => b[1] - a[1])[0];
-  const { row, title } = judged.map(({ table }) => ({ title: table.title, row: table.rows.find((one) => one.rule === rule) }))
-    .filter((found) => found.row?.whole && !found.row.wild).sort((a, b) => a.row.worst.mean - b.row.worst.mean)[0];
-  return `${rule} has the best worst case in ${won} of ${judged.length} tables; its own hardest is ${row.worst.mean.toFixed(1)} % under ${row.worst.attack} (${title}).`;
-}
-
-function tellBest(best, title, k) {
-  const { mean, attack } = best[0].worst;
-  const verb = k > 0 ? '' : best.length > 1 ? ' have the best worst case' : ' has the best worst case';
-  return `${best.map((row) => row.rule).join(' and ')}${verb}${title ? ` with ${title}` : ''}: ${mean.toFixed(1)} % under ${attack}`;
-}
-
-// Of each title, the parts that not all of them have.
-function tellApart(titles) {
-  const parts = titles.map((title) => title.split(', '));
-  return parts.map((mine) => mine.filter((part) => !parts.every((other) => other.includes(part))).join(', '));
 }
 
 function drawKey(bounds, redraw) {
@@ -65,32 +46,48 @@ function drawKey(bounds, redraw) {
     piece.style.background = css(shade(k / 23));
     bar.append(piece);
   }
-  const select = make('select', { id: 'range' }, make('option', { value: 'full' }, '0 to 100 %'), make('option', { value: 'shown' }, 'least to greatest shown'));
+  const select = make(
+    'select',
+    { id: 'range' },
+    make('option', { value: 'full' }, '0 to 100 %'),
+    make('option', { value: 'shown' }, 'least to greatest shown'),
+  );
   select.value = range;
   select.addEventListener('change', () => {
     range = select.value;
     redraw();
     find('range').focus();
   });
-  return make('div', { class: 'key' },
-    make('span', {}, `${bounds[0].toFixed(0)} %`), bar, make('span', {}, `${bounds[1].toFixed(0)} %`),
+  return make(
+    'div',
+    { class: 'key' },
+    make('span', {}, `${bounds[0].toFixed(0)} %`),
+    bar,
+    make('span', {}, `${bounds[1].toFixed(0)} %`),
     make('label', {}, 'Colours: ', select),
-    make('span', { class: 'quiet' }, 'Choose a cell for its curves; choose several to compare them. Arrow keys move between cells.'));
+    make(
+      'span',
+      { class: 'quiet' },
+      'Choose a cell for its curves; choose several to compare them. Arrow keys move between cells.',
+    ),
+  );
 }
 
 function valueOf(row, column) {
   if (column === 'rule') return row.rule;
-  if (column === WORST) return row.wild ? -1 : row.worst?.mean ?? -2;
+  if (column === WORST) return row.wild ? -1 : (row.worst?.mean ?? -2);
   if (column === MEAN) return row.mean ?? -2;
   const cell = row.cells.get(column);
-  return cell ? cell.mean ?? -1 : -2;
+  return cell ? (cell.mean ?? -1) : -2;
 }
 
 function sortRows(table) {
   const sign = sorting.down ? -1 : 1;
   const by = (a, b) => {
     const [left, right] = [valueOf(a, sorting.column), valueOf(b, sorting.column)];
-    return typeof left === 'string' ? sign * compareTexts(left, right) : sign * (left - right) || compareTexts(a.rule, b.rule);
+    return typeof left === 'string'
+      ? sign * compareTexts(left, right)
+      : sign * (left - right) || compareTexts(a.rule, b.rule);
   };
   return [...table.rows].sort(by);
 }
@@ -104,30 +101,60 @@ function drawHead(column, title, redraw) {
     sorting.column = column;
     redraw();
     // The button that was pressed is drawn anew; the keyboard must not lose its place.
-    [...document.querySelectorAll('[data-sort]')].find((other) => other.dataset.sort === column && other.dataset.table === title)?.focus();
+    [...document.querySelectorAll('[data-sort]')]
+      .find((other) => other.dataset.sort === column && other.dataset.table === title)
+      ?.focus();
   };
-  return make('th', { scope: 'col', 'aria-sort': active ? (sorting.down ? 'descending' : 'ascending') : null },
-    button(`${column}${arrow}`, sort, { class: 'sort', 'data-sort': column, 'data-table': title, 'aria-label': `Sort by ${column}` }));
+  return make(
+    'th',
+    { scope: 'col', 'aria-sort': active ? (sorting.down ? 'descending' : 'ascending') : null },
+    button(`${column}${arrow}`, sort, {
+      class: 'sort',
+      'data-sort': column,
+      'data-table': title,
+      'aria-label': `Sort by ${column}`,
+    }),
+  );
 }
 
 function drawTable(table, place) {
   const best = table.rows.length > 1 ? findBest(table) : [];
   const rows = sortRows(table);
   const columns = ['rule', ...table.attacks, WORST, MEAN];
-  const body = rows.map((row) => make('tr', {},
-    make('th', { scope: 'row' }, row.rule),
-    ...table.attacks.map((attack) => drawCell(row.cells.get(attack), place)),
-    make('td', { class: best.includes(row) ? 'best' : '' }, tellWorst(row), best.includes(row) ? make('span', { class: 'badge' }, 'best') : null),
-    make('td', {}, row.mean === null ? '–' : row.mean.toFixed(1))));
-  const grid = make('table', { class: 'results' }, make('caption', {}, table.title),
+  const body = rows.map((row) =>
+    make(
+      'tr',
+      {},
+      make('th', { scope: 'row' }, row.rule),
+      ...table.attacks.map((attack) => drawCell(row.cells.get(attack), place)),
+      make(
+        'td',
+        { class: best.includes(row) ? 'best' : '' },
+        tellWorst(row),
+        best.includes(row) ? make('span', { class: 'badge' }, 'best') : null,
+      ),
+      make('td', {}, row.mean === null ? '–' : row.mean.toFixed(1)),
+    ),
+  );
+  const grid = make(
+    'table',
+    { class: 'results', 'aria-label': table.title },
     make('thead', {}, make('tr', {}, ...columns.map((column) => drawHead(column, table.title, place.redraw)))),
-    make('tbody', {}, ...body));
+    make('tbody', {}, ...body),
+  );
   grid.addEventListener('keydown', moveFocus);
   const notes = listNotes(table);
-  return make('div', { class: 'card' },
+  return make(
+    'div',
+    { class: 'card' },
+    make('h3', {}, table.title),
     make('div', { class: 'scroll', role: 'region', 'aria-label': `Table: ${table.title}`, tabindex: 0 }, grid),
     ...(notes.length ? [make('p', { class: 'quiet' }, notes.join(' '))] : []),
-    copyButtons(() => textModel(table, rows), () => listModel(table, rows)));
+    copyButtons(
+      () => textModel(table, rows),
+      () => listModel(table, rows),
+    ),
+  );
 }
 
 function tellWorst(row, digits = 1) {
@@ -140,7 +167,12 @@ function drawCell(cell, { bounds, picked, choose }) {
   const slot = picked.findIndex((other) => other.id === cell.id);
   const text = tellAccuracy(cell);
   const spoken = `${cell.rule} under ${cell.attack}: ${text}${cell.mean === null ? '' : ' percent'}, ${count(cell.runs.length, 'run')}`;
-  const node = button(text, () => choose(cell), { class: `cell${cell.mean === null ? ' lost' : ''}`, 'aria-pressed': String(slot >= 0), 'aria-label': spoken, 'data-cell': cell.id });
+  const node = button(text, () => choose(cell), {
+    class: `cell${cell.mean === null ? ' lost' : ''}`,
+    'aria-pressed': String(slot >= 0),
+    'aria-label': spoken,
+    'data-cell': cell.id,
+  });
   if (cell.mean !== null) {
     const colour = shade((cell.mean - bounds[0]) / (bounds[1] - bounds[0] || 1));
     node.style.background = css(colour);
@@ -174,13 +206,28 @@ function listNotes(table) {
 }
 
 function textModel(table, rows) {
-  const lines = rows.map((row) => [row.rule, ...table.attacks.map((attack) => tellAccuracy(row.cells.get(attack), 2)), tellWorst(row, 2), row.mean === null ? '–' : row.mean.toFixed(2)]);
+  const lines = rows.map((row) => [
+    row.rule,
+    ...table.attacks.map((attack) => tellAccuracy(row.cells.get(attack), 2)),
+    tellWorst(row, 2),
+    row.mean === null ? '–' : row.mean.toFixed(2),
+  ]);
   return { title: table.title, head: ['rule', ...table.attacks, WORST, MEAN], rows: lines };
 }
 
 // For a spreadsheet: a line a cell, numbers as numbers.
 function listModel(table, rows) {
-  const lines = rows.flatMap((row) => [...row.cells.values()].map((cell) =>
-    [table.title, cell.rule, cell.attack, cell.mean, cell.deviation, cell.seeds, cell.diverged, cell.failed]));
+  const lines = rows.flatMap((row) =>
+    [...row.cells.values()].map((cell) => [
+      table.title,
+      cell.rule,
+      cell.attack,
+      cell.mean,
+      cell.deviation,
+      cell.seeds,
+      cell.diverged,
+      cell.failed,
+    ]),
+  );
   return { head: ['table', 'rule', 'attack', 'mean', 'deviation', 'seeds', 'diverged', 'failed'], rows: lines };
 }

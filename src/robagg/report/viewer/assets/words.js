@@ -3,15 +3,20 @@
 import { button, find, make } from './page.js';
 
 const GLOSSARY = {
-  client: 'One of the n participants. Each holds its own data and sends a vector (its gradient with momentum) every round.',
-  Byzantine: 'A client that may send anything, to do harm. There are f of them; the page knows which, the rule does not.',
+  client:
+    'One of the n participants. Each holds its own data and sends a vector (its gradient with momentum) every round.',
+  Byzantine:
+    'A client that may send anything, to do harm. There are f of them; the page knows which, the rule does not.',
   rule: 'How the server turns the n vectors it gets into the one it steps along. The mean believes everyone; robust rules do not.',
-  'pre-aggregator': 'A step before the rule that mixes the vectors, such as nnm, which replaces each by the mean of its nearest ones.',
+  'pre-aggregator':
+    'A step before the rule that mixes the vectors, such as nnm, which replaces each by the mean of its nearest ones.',
   attack: 'What the Byzantine clients send. “none” is the control: they copy honest clients.',
   f: 'How many clients are Byzantine. The rule is told the same number.',
   rho: 'How unequal the honest clients’ data are: 0 deals labels evenly, 1 gives each client one label or a few.',
-  accuracy: 'Percent of the test set that the shared model gets right after the last round: mean ± standard deviation over the seeds.',
-  'worst case': 'The least accuracy of a rule over the attacks shown. An attacker chooses the attack, so this is what a rule can promise.',
+  accuracy:
+    'Percent of the test set that the shared model gets right after the last round: mean ± standard deviation over the seeds.',
+  'worst case':
+    'The least accuracy of a rule over the attacks shown. An attacker chooses the attack, so this is what a rule can promise.',
   weight: 'The share a client’s vector has in the step of a round. 0: the rule did not believe it.',
   tau: 'The radius within which a rule such as tq trusts a vector. It is computed from the spread of the vectors in each round.',
   'honest dropped': 'How many honest clients a round left out. Few is good: their data are lost.',
@@ -24,12 +29,16 @@ let opened = 0;
 
 export function term(word, label = word) {
   const note = make('span', { popover: 'auto', id: `word-${++opened}`, class: 'note' }, GLOSSARY[word]);
-  const mark = button('?', () => {
-    note.togglePopover();
-    const place = mark.getBoundingClientRect();
-    note.style.top = `${Math.min(place.bottom + 6, innerHeight - note.offsetHeight - 8)}px`;
-    note.style.left = `${Math.max(8, Math.min(place.left - 20, innerWidth - note.offsetWidth - 8))}px`;
-  }, { class: 'mark', 'aria-label': `What does ${word} mean?`, 'aria-describedby': note.id });
+  const mark = button(
+    '?',
+    () => {
+      note.togglePopover();
+      const place = mark.getBoundingClientRect();
+      note.style.top = `${Math.min(place.bottom + 6, innerHeight - note.offsetHeight - 8)}px`;
+      note.style.left = `${Math.max(8, Math.min(place.left - 20, innerWidth - note.offsetWidth - 8))}px`;
+    },
+    { class: 'mark', 'aria-label': `What does ${word} mean?`, 'aria-describedby': note.id },
+  );
   return make('span', { class: 'term' }, label, mark, note);
 }
 

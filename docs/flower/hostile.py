@@ -1,7 +1,7 @@
 """The hostile matrix over Flower's own strategies and RobustStrategy: 11 replies, of which the first is hostile.
 
-python docs/scripts/flower_hostile.py            prints the table
-python docs/scripts/flower_hostile.py --write    writes it to docs/flower/hostile.md
+python docs/flower/hostile.py            prints the table
+python docs/flower/hostile.py --write    writes it to docs/flower/hostile.md
 """
 # ruff: noqa: E402
 

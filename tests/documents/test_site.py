@@ -1,0 +1,80 @@
+"""The documentation site builds without a warning, loads nothing from elsewhere, and its notebook runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+NEEDED = ("mkdocs", "material", "mkdocstrings", "mkdocs_jupyter", "latex2mathml")
+MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (pip install 'robagg[docs]')")
+def test_the_site_builds_strictly_without_a_warning(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr + done.stdout
+    pages = sorted((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 10
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"(https?://[^\"]*)\"", text)
+        assert loaded == [], f"{page.name} loads {loaded}"
+        assert 'class="arithmatex"' not in text, f"{page.name} has a formula that was left as TeX"
+
+
+@pytest.mark.slow
+def test_the_notebook_was_executed_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    monkeypatch.chdir(tmp_path)
+    book = json.loads((DOCS / "notebook.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert all(output["output_type"] != "error" for cell in cells for output in cell["outputs"])
+    module = types.ModuleType("notebook")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
+    for number, cell in enumerate(cells, start=1):
+        exec(compile("".join(cell["source"]), f"notebook, cell {number}", "exec"), module.__dict__)
+    pyplot.close("all")
+
+
+def test_every_picture_on_a_page_is_there_and_made_by_a_script() -> None:
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "scripts").glob("*.py"))
+    pages = [ROOT / "README.md", *DOCS.glob("*.md")]
+    shown = {
+        (page.parent / target).resolve()
+        for page in pages
+        for target in re.findall(r"!\[[^\]]*\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+        if not target.startswith("http")
+    }
+    assert len(shown) >= 5
+    for picture in shown:
+        assert picture.exists(), f"{picture.name} is not there"
+        if picture.parent == DOCS / "images":
+            family = picture.stem.split("-")[0]
+            assert f'"{family}' in scripts, f"no script in docs/scripts makes {picture.name}"
+
+
+def test_every_page_of_the_site_is_in_its_menu() -> None:
+    menu = set(re.findall(r": (\S+\.(?:md|ipynb))$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    pages = {path.name for path in (*DOCS.glob("*.md"), *DOCS.glob("*.ipynb"))}
+    assert pages - menu == set(), "say in mkdocs.yml where they belong"
