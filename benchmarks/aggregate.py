@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +51,14 @@ def measure(n: int, d: int, seconds: float, with_peers: bool) -> dict[str, Any]:
     torch.manual_seed(0)
     x = torch.randn(n, d)
     subjects: dict[str, Any] = {"torch.mean": lambda: x.mean(0)}
-    subjects |= {text: (lambda rule=ra.parse(text, f=f): rule(x)) for text in OURS}
+    subjects |= {text: partial(ra.parse(text, f=f), x) for text in OURS}
     times = take_turns(subjects, seconds=seconds)
     byzfl = peers.load_byzfl() if with_peers else None
     theirs = {}
     if byzfl is not None:
         for text, call in PEERS.items():
             rule = eval(f"byzfl.{call}", {"byzfl": byzfl, "F": f})
-            pair = {"peer": lambda rule=rule: rule(x), "ours": subjects[text]}
+            pair = {"peer": partial(rule, x), "ours": subjects[text]}
             middle = take_turns(pair, seconds=seconds / 4, least=3)
             theirs[text] = {"call": call, "seconds": middle["peer"], "gain": middle["peer"] / middle["ours"]}
     base = times["torch.mean"]
@@ -73,9 +74,7 @@ def measure(n: int, d: int, seconds: float, with_peers: bool) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> None:
-    print(
-        f"\nn={result['n']}, d={result['d']:,}, float32, {result['kernel']}; torch.mean(x, 0): {result['mean_ms']:.2f} ms"
-    )
+    print(f"\nn={result['n']}, d={result['d']:,}, float32, {result['kernel']}; mean(x, 0): {result['mean_ms']:.2f} ms")
     print(f"{'rule':<20}{'ms':>9}{'x mean':>9}{'target':>9}   {'against ByzFL':<34}{'times faster':>13}{'target':>8}")
     for text, row in result["rules"].items():
         target = "" if row["target"] is None else f"{row['target']:.1f}"

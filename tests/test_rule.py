@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import oracle
 import robagg as ra
-from robagg.liars import count_liars, remaining_liars
 from robagg.contract import deferred_alarm
+from robagg.liars import count_liars, remaining_liars
 from robagg.rule import Chain
 
 

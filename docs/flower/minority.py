@@ -89,8 +89,9 @@ def tabulate() -> str:
     lines += [
         "",
         f"One honest client of {N} has nines as the given share of its data (everybody's is 10%). Nobody attacks; "
-        f"{ROUNDS} rounds on digits, f={F}. The share of rounds in which that client had no part in the value; in the last "
-        "of these cases also that of the other nine clients, and the accuracy of the last model. Rules that sort numbers leave out nobody as a whole.",
+        f"{ROUNDS} rounds on digits, f={F}. The share of rounds in which that client had no part in the value; in the "
+        "last of these cases also that of the other nine clients, and the accuracy of the last model. Rules that sort "
+        "numbers leave out nobody as a whole.",
     ]
     return "\n".join(lines) + "\n"
 

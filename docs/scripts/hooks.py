@@ -1,12 +1,18 @@
-"""What mkdocs calls while it builds the site: formulas become MathML, so that pages need no script and no network."""
+"""What mkdocs calls while it builds the site.
+
+Formulas become MathML, so that pages need no script and no network; the playground is put beside the pages.
+"""
 
 from __future__ import annotations
 
 import html
 import re
+from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
+
+from robagg.report.playground import write_playground
 
 TIGHT = re.compile(r"<mo(?: stretchy=\"false\")?>(&#x0007C;|&#x0002F;|\||/)</mo>")
 """Bars and slashes: as operators they would stand apart from what they belong to."""
@@ -23,3 +29,8 @@ def translate(found: re.Match[str]) -> str:
     display = "inline" if opening == "(" else "block"
     math = TIGHT.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', convert(tex, display=display))
     return f'<{tag} class="formula" title="{html.escape(tex)}">{math}</{tag}>'
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """The playground as a page of the site."""
+    (Path(config.site_dir) / "playground.html").write_text(write_playground(), encoding="utf-8")

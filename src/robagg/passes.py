@@ -162,7 +162,7 @@ class Passes:
             grams.append(gram)
             coarse = compute if compute == torch.float32 else coarse
         gram, spread = sum(grams[1:], grams[0]), sum(spreads[1:], spreads[0])
-        # V is no larger than the sum of the diagonal, so it needs no look of its own. Squares vanish when most rows' do:
+        # V is no larger than the sum of the diagonal, so it needs no look of its own. Squares vanish if most rows' do:
         # one far liar must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do.
         lengths = gram.diagonal()
         self._raise_alarm(~(lengths < torch.inf).all())

@@ -34,6 +34,7 @@ def test_the_site_builds_strictly_without_a_warning(tmp_path: Path) -> None:
     assert "WARNING" not in done.stderr + done.stdout
     pages = sorted((tmp_path / "site").rglob("*.html"))
     assert len(pages) > 10
+    assert (tmp_path / "site" / "playground.html") in pages
     for page in pages:
         text = page.read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"(https?://[^\"]*)\"", text)

@@ -44,9 +44,10 @@ def find_ports(count: int) -> list[int]:
 class Deployment:
     """Starts and stops the processes; what they say is in files below `folder`."""
 
-    def __init__(self, folder: Path, nodes: int, paths: list[str]) -> None:
+    def __init__(self, folder: Path, nodes: int, paths: list[str], *, simulation: bool = False) -> None:
         self.folder = folder
         self.nodes = nodes
+        self.simulation = simulation
         self.port, *self.node_ports = find_ports(1 + nodes)
         bin_ = str(Path(sys.executable).parent)
         self.environment = os.environ | QUIET
@@ -64,8 +65,15 @@ class Deployment:
         return self
 
     def _start(self) -> None:
-        self._make_certificates()
         (self.folder / "home").mkdir(exist_ok=True)
+        if self.simulation:
+            address = f'address = "127.0.0.1:{self.port}"\ninsecure = true\n'
+            (self.folder / "home" / "config.toml").write_text(f"[superlink.test]\n{address}")
+            place = ["--host", "127.0.0.1", "--port", str(self.port), "--disable-runtime-dependency-installation"]
+            self.start("superlink", "flower-superlink", "--insecure", "--simulation", *place)
+            self._wait_for_port(self.port)
+            return
+        self._make_certificates()
         (self.folder / "home" / "config.toml").write_text(
             f'[superlink.test]\naddress = "127.0.0.1:{self.port}"\nroot-certificates = "{self.folder / "ca.crt"}"\n'
         )

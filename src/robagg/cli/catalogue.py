@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +19,7 @@ from robagg.rule import Mixer, Rule, stages
 from robagg.task import tasks
 
 
-class Kind(str, Enum):
+class Kind(StrEnum):
     """What can be listed."""
 
     rules = "rules"

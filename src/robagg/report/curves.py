@@ -16,7 +16,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 def draw_curves(
     panels: Mapping[str, Mapping[str, Curve]], path: Path, *, title: str = "", emphasise: str | None = None
 ) -> Path:
-    """Draw panels of curves {panel: {label: [(round, accuracy), ...]}} to a file; `emphasise` names the thickest line."""
+    """Draw curves {panel: {label: [(round, accuracy), ...]}} to a file; `emphasise` names the thickest line."""
     figures = require("matplotlib.figure", "matplotlib", "drawing curves")
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)

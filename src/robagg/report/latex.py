@@ -19,7 +19,7 @@ def write_latex(board: Board) -> str:
     tables = [_typeset(board, sheets, columns)] if one else [_typeset(board, [s], [*s.columns]) for s in sheets]
     seeds = any(cell.deviation is not None for cell in board.cells.values())
     spread = ", mean and standard deviation over seeds" if seeds else ""
-    over = "" if board.experiment.columns == "attack" else f" Columns are {board.experiment.columns}."
+    over = "" if board.experiment.columns in ("attack", "") else f" Columns are {board.experiment.columns}."
     notes = "".join(f" {_escape(note.rstrip('.'))}." for note in board.notes)
     return "\n".join(
         [

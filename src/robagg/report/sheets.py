@@ -85,7 +85,7 @@ def head_of(board: Board, sheet: Sheet) -> list[str]:
 
 def name_column(board: Board, sheet: Sheet) -> str:
     """What the columns of a sheet are, for a title: nothing where their names say it."""
-    if board.experiment.columns == "attack":
+    if board.experiment.columns in ("attack", ""):
         return ""
     if board.experiment.columns == "f and rho":
         return "columns are rho" if (sheet.panel or "").startswith("f=") else "columns are f"

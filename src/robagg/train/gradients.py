@@ -71,7 +71,7 @@ class Mapped:
         self._mapped = vmap(self._one, in_dims=(None, 0, 0), randomness="different")
 
     def run(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients (clients, d), losses (clients,), statistics (clients, s) of batches x (clients, steps*b, ...), y."""
+        """Gradients (clients, d), losses (clients,), statistics (clients, s) of x (clients, steps*b, ...) and y."""
         gradients, losses, statistics = self._mapped(self.w, x, y)
         return gradients, losses, statistics
 

@@ -72,7 +72,7 @@ class Experiment:
         kind: table, lines, bars or curves.
         task: data and model, where panels do not say otherwise.
         panels: the grids.
-        columns: what the columns are: attack, f, rho.
+        columns: what the columns are: attack (which has a worst case), f, rho; empty: what their names say.
         seeds: how many; 3 in the paper's tables.
         numbers: the table of the paper's numbers that it is compared with.
         claims: orderings that the paper claims.
@@ -113,7 +113,7 @@ class Experiment:
         """The experiment as planned: a quick one has every second point of a line, and one panel for all its tasks."""
         if not plan.quick:
             return self
-        step = 1 if self.columns == "attack" else 2
+        step = 2 if self.kind == "lines" else 1
         panels: dict[str, Panel] = {}
         for panel in self.panels:
             label = QUICK_TASK if "task" in panel.fixed else panel.label

@@ -37,6 +37,7 @@ EXPERIMENT = Experiment(
         for label, task in TASKS.items()
         for rows in ("official", "subset20k")
     ),
+    columns="",
     seeds=3,
     notes=(
         "Without an attack all 20 clients are honest, and the rules still assume that 6 may lie.",

@@ -2,7 +2,7 @@
 
 import { button, find, make } from './page.js';
 import { term } from './words.js';
-import { FACETS, cells, facetValues } from './data.js';
+import { FACETS, cells, facetValues, known } from './data.js';
 
 const chosen = new Map();
 let words = '';
@@ -34,8 +34,9 @@ export function makeFilters(changed) {
   const shared = [];
   for (const facet of FACETS) {
     const values = facetValues(facet);
-    if (values.length > 1 && !isDouble(facet, values)) menus.push(makeMenu(facet.name, values, changed));
-    else if (values.length === 1) shared.push(`${facet.name} ${values[0]}`);
+    if (isDouble(facet)) continue;
+    if (values.length > 1) menus.push(makeMenu(facet.name, values, changed));
+    else if (values.length && values[0] !== '–') shared.push(`${facet.name} ${values[0]}`);
   }
   const clear = button('Clear filters', () => {
     chosen.clear();
@@ -53,8 +54,8 @@ export function makeFilters(changed) {
 }
 
 // The split says nothing that rho does not say already, where all splits have a rho.
-function isDouble(facet, values) {
-  return facet.name === 'split' && values.length === facetValues(FACETS.find(({ name }) => name === 'rho')).length;
+function isDouble(facet) {
+  return facet.name === 'split' && known.runs.every((run) => run.rho !== null);
 }
 
 function makeMenu(name, values, changed) {

@@ -77,12 +77,15 @@ export function tickValues(low, high, wanted) {
 }
 
 export function logTicks(low, high) {
+  const decades = Math.log10(high) - Math.log10(low);
+  const every = Math.max(1, Math.ceil(decades / 6));
+  const factors = decades < 2.5 ? [1, 2, 5] : [1];
   const ticks = [];
-  const every = Math.max(1, Math.ceil((Math.log10(high) - Math.log10(low)) / 6));
-  for (let power = Math.ceil(Math.log10(low) - 1e-9); power <= Math.log10(high) + 1e-9; power += every) {
-    ticks.push(10 ** power);
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += every) {
+    ticks.push(...factors.map((factor) => factor * 10 ** power));
   }
-  return ticks.length > 1 ? ticks : [low, high];
+  const inside = ticks.filter((tick) => tick >= low && tick <= high);
+  return inside.length > 1 ? inside : tickValues(low, high, 4);
 }
 
 export function tell(value, digits = 3) {

@@ -1,0 +1,80 @@
+"""The newcomer's path of docs/flower.md: install the wheel with the extra, change one line, `flwr run`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import site
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
+pytest.importorskip("ray", reason="needs flwr[simulation]")
+pytest.importorskip("hatchling", reason="builds the wheel")
+
+from flower.deployment import Deployment
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def change(source: str, page: str) -> str:
+    """Apply the page's first diff to a source, line by line."""
+    block = re.search(r"```diff\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    gone = [line[1:] for line in block.group(1).splitlines() if line.startswith("-")]
+    come = [line[1:] for line in block.group(1).splitlines() if line.startswith("+")]
+    assert len(gone) == len(come) == 2
+    for old, new in zip(gone, come, strict=True):
+        assert source.count(old + "\n") == 1, f"the app has no line {old!r}"
+        source = source.replace(old, new)
+    return source
+
+
+def install(folder: Path) -> Path:
+    """A fresh environment with the wheel; what it needs is found where this test's own environment has it."""
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    place = subprocess.run(
+        [python, "-c", "import site; print(site.getsitepackages()[0])"], capture_output=True, text=True, check=True
+    )
+    (Path(place.stdout.strip()) / "outer.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    wheels = folder / "wheels"
+    build = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "-w", str(wheels)]
+    subprocess.run(build, check=True, capture_output=True)
+    wheel = next(wheels.glob("robagg-*.whl"))
+    done = subprocess.run(
+        [python, "-m", "pip", "install", "--force-reinstall", "--no-deps", f"{wheel}"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    # Everything that the extra names is there in versions that go together.
+    checked = [python, "-m", "pip", "install", "--dry-run", f"robagg[flower] @ {wheel.as_uri()}"]
+    said = subprocess.run(checked, capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    assert "flwr" not in said.stdout.partition("Would install")[2]
+    return python
+
+
+def test_one_line_changed_and_the_broken_client_is_no_more_than_a_line_in_the_log(tmp_path: Path) -> None:
+    python = install(tmp_path)
+    app = tmp_path / "app"
+    shutil.copytree(HERE / "newcomer", app, ignore=shutil.ignore_patterns("__pycache__"))
+    server = app / "newcomer" / "server_app.py"
+    command = ["flwr", "run", str(app), "test", "--stream", "--federation-config", "num-supernodes=5"]
+    with Deployment(tmp_path, 0, [], simulation=True) as deployment:
+        deployment.environment["PATH"] = f"{python.parent}{os.pathsep}{deployment.environment['PATH']}"
+        deployment.start("before", *command)
+        deployment.wait_until("before", "the model is", 200)
+        server.write_text(change(server.read_text(), (ROOT / "docs" / "flower.md").read_text()))
+        deployment.start("after", *command)
+        deployment.wait_until("after", "the model is", 200)
+        assert "the model is [nan" in deployment.said("before")
+        assert "the model is [3.0, 3.0, 3.0, 3.0]" in deployment.said("after")
+        assert "rejected: not finite" in deployment.said("after")
