@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
+FULL = $(VENV)/.installed-for-slow-tests
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test test-slow lint format bench docs clean
@@ -12,7 +13,7 @@ demo: $(STAMP)          ## digits under attack: every rule, every verdict, in un
 test: $(STAMP) lint     ## the fast tier
 	$(BIN)/python -m pytest -n 2
 
-test-slow: $(STAMP)     ## packaging, long property tests, everything that takes its time
+test-slow: $(FULL)      ## packaging, engines, browser, docs, long property tests: everything that takes its time
 	$(BIN)/python -m pytest -m slow -n 2
 
 lint: $(STAMP)
@@ -27,8 +28,8 @@ format: $(STAMP)
 bench: $(STAMP)         ## ratios to torch.mean and to ByzFL, in one run
 	$(BIN)/python benchmarks/run.py
 
-docs: $(STAMP)
-	$(PIP) -e '.[docs]'
+docs: $(STAMP)          ## the documentation, to site/
+	$(PIP) -e '.[dev,docs]'
 	$(BIN)/mkdocs build --strict
 
 $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/kernels/*.c src/robagg/kernels/*.h)
@@ -37,6 +38,10 @@ $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/ke
 	$(PIP) 'torch==2.13.0'
 	$(PIP) -e '.[dev]'
 	touch $(STAMP)
+
+$(FULL): $(STAMP)
+	$(PIP) -e '.[dev,flower,ray,docs]' 'flwr[simulation]' pandas playwright triton==3.6.0
+	touch $(FULL)
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis src/robagg/kernels/_cpu.*

@@ -91,7 +91,11 @@ def judge(strategy: FedAvg, attack: Any) -> str:
 
 
 def tabulate() -> str:
-    lines = [f"| the hostile one of {N} sends | " + " | ".join(STRATEGIES) + " |", "|---" * (1 + len(STRATEGIES)) + "|"]
+    lines = ["# One hostile reply of eleven", "", "Made by `docs/flower/hostile.py`.", ""]
+    lines += [
+        f"| the hostile one of {N} sends | " + " | ".join(STRATEGIES) + " |",
+        "|---" * (1 + len(STRATEGIES)) + "|",
+    ]
     for name, attack in ATTACKS.items():
         cells = [judge(make(), attack) for make in STRATEGIES.values()]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")

@@ -70,7 +70,7 @@ class Reader:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda asked: self._check(asked.url))
         self.page.goto(path.as_uri())
-        self.page.wait_for_selector("#chosen svg")
+        self.page.wait_for_selector("#chosen h2")
 
     def _check(self, address: str) -> None:
         if not address.startswith(("file:", "data:", "blob:")):
@@ -92,6 +92,12 @@ def test_it_opens_from_a_file_without_an_error_and_says_which_rule_is_best(brows
         assert "best worst case" in reader.page.inner_text("#summary")
         assert reader.page.locator("table.results").count() == 3
         assert reader.page.locator("table.results").last.locator("tbody tr").count() == 4
+
+
+def test_an_empty_store_is_said_to_be_empty(browser: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_bytes(b"")
+    with Reader(browser, write_report(tmp_path / "runs.jsonl", tmp_path / "report.html")) as reader:
+        assert "The store has no runs" in reader.page.inner_text("#troubles")
 
 
 def test_names_that_try_to_be_markup_are_shown_and_not_run(browser: Any, small: Path) -> None:

@@ -12,6 +12,9 @@ from robagg.cli.catalogue import list_names
 from robagg.cli.certify import certify
 from robagg.cli.data import data_app
 from robagg.cli.demo import demo
+from robagg.cli.paper import paper
+from robagg.cli.playground import playground
+from robagg.cli.report import report
 from robagg.cli.run import run
 from robagg.cli.show import show
 from robagg.cli.sweep import sweep
@@ -28,6 +31,9 @@ app.command()(run)
 app.command()(sweep)
 app.command()(show)
 app.command()(certify)
+app.command()(paper)
+app.command()(report)
+app.command()(playground)
 app.command("list")(list_names)
 app.add_typer(data_app, name="data")
 

@@ -5,14 +5,14 @@ import { term } from './words.js';
 import { FACETS, cells, facetValues, known } from './data.js';
 
 const chosen = new Map();
-let words = '';
+let words = [];
 
 export function matchingCells() {
   const wanted = [...chosen].filter(([, values]) => values.size);
   return [...cells.values()].filter(
     (cell) =>
       wanted.every(([name, values]) => values.has(cell.facets[name])) &&
-      (!words || words.every((word) => cell.text.includes(word))),
+      words.every((word) => cell.text.includes(word)),
   );
 }
 
@@ -40,7 +40,7 @@ export function makeFilters(changed) {
   }
   const clear = button('Clear filters', () => {
     chosen.clear();
-    words = '';
+    words = [];
     search.value = '';
     for (const menu of menus) menu.reset();
     changed();
