@@ -37,6 +37,7 @@ if INSIDE:
     interpreter._patch_lang_tensor = index_by_item
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INSIDE, reason="starts that process")
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 def test_in_the_interpreter() -> None:

@@ -295,6 +295,7 @@ for c in (3, 70):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 def test_the_kernels_agree_in_tritons_interpreter() -> None:
     # In a process of its own: whether Triton interprets is settled when it is imported.
