@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import torch
 from torch import nn
 
 torch.set_num_threads(1)
+# Where Flower is not installed its strategy cannot be imported, so its doctests cannot be looked for.
+collect_ignore_glob = [] if find_spec("flwr") else ["src/robagg/flower/*"]
 
 
 @pytest.fixture(autouse=True)

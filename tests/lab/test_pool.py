@@ -128,6 +128,7 @@ def test_a_worker_with_another_version_of_a_plugin_refuses(tmp_path: Path, blobs
 
 
 def test_ctrl_c_stops_cleanly_and_the_same_sweep_goes_on(tmp_path: Path, blobs: str) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a runner of tests in parallel may ignore it
     runs = grid(tasks="blobs", rules=["tq", "cm", "tm"], attacks="ipm", f=3, settings={"rounds": 5})
 
     class Impatient(Watcher):
