@@ -134,6 +134,10 @@ def main() -> None:
         return
     machine = describe_machine()
     lines = [
+        "# Time of one aggregation",
+        "",
+        "Made by `benchmarks/flower.py`.",
+        "",
         f"Aggregation of {N} replies, medians of runs in turn, on {machine['processor']}, {machine['cores']} cores. "
         "Memory is what one aggregation adds to the peak of the process that holds the replies.",
         "",

@@ -73,6 +73,10 @@ def rate(nodes: list[NodeVerdict]) -> str:
 def tabulate() -> str:
     shares = " | ".join(f"{share:.0%} nines" for share in SHARES)
     lines = [
+        "# An honest minority",
+        "",
+        "Made by `docs/flower/minority.py`.",
+        "",
         f"| rule | {shares} | the other nine | accuracy on nines | on the rest |",
         "|---" * (4 + len(SHARES)) + "|",
     ]

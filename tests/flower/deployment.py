@@ -42,17 +42,17 @@ def find_ports(count: int) -> list[int]:
 
 
 class Deployment:
-    """Starts and stops the processes; what they say is in files below `folder`."""
+    """Starts and stops the processes; what they say is in files below `folder`. Without nodes it simulates them."""
 
-    def __init__(self, folder: Path, nodes: int, paths: list[str], *, simulation: bool = False) -> None:
+    def __init__(self, folder: Path, nodes: int, paths: list[str], *, programs: Path | None = None) -> None:
         self.folder = folder
         self.nodes = nodes
-        self.simulation = simulation
+        self.simulation = nodes == 0
         self.port, *self.node_ports = find_ports(1 + nodes)
-        bin_ = str(Path(sys.executable).parent)
+        programs = Path(sys.executable).parent if programs is None else programs
         self.environment = os.environ | QUIET
         self.environment |= {"FLWR_HOME": str(folder / "home"), "PYTHONPATH": os.pathsep.join(paths)}
-        self.environment["PATH"] = bin_ + os.pathsep + os.environ["PATH"]
+        self.environment["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._files: list[IO[bytes]] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import site
@@ -39,7 +38,7 @@ def change(source: str, page: str) -> str:
 
 
 def install(folder: Path) -> Path:
-    """A fresh environment with the wheel; what it needs is found where this test's own environment has it."""
+    """The programs of a fresh environment with the wheel; what that needs is found in this test's own environment."""
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     place = subprocess.run(
@@ -59,17 +58,21 @@ def install(folder: Path) -> Path:
     said = subprocess.run(checked, capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     assert "flwr" not in said.stdout.partition("Would install")[2]
-    return python
+    for program in [*Path(sys.executable).parent.glob("flwr*"), *Path(sys.executable).parent.glob("flower*")]:
+        lines = program.read_text().splitlines()
+        copy = python.parent / program.name
+        copy.write_text("\n".join([f"#!{python}", *lines[1:]]) + "\n")
+        copy.chmod(0o755)
+    return python.parent
 
 
 def test_one_line_changed_and_the_broken_client_is_no_more_than_a_line_in_the_log(tmp_path: Path) -> None:
-    python = install(tmp_path)
+    programs = install(tmp_path)
     app = tmp_path / "app"
     shutil.copytree(HERE / "newcomer", app, ignore=shutil.ignore_patterns("__pycache__"))
     server = app / "newcomer" / "server_app.py"
     command = ["flwr", "run", str(app), "test", "--stream", "--federation-config", "num-supernodes=5"]
-    with Deployment(tmp_path, 0, [], simulation=True) as deployment:
-        deployment.environment["PATH"] = f"{python.parent}{os.pathsep}{deployment.environment['PATH']}"
+    with Deployment(tmp_path, 0, [], programs=programs) as deployment:
         deployment.start("before", *command)
         deployment.wait_until("before", "the model is", 200)
         server.write_text(change(server.read_text(), (ROOT / "docs" / "flower.md").read_text()))

@@ -50,7 +50,7 @@ def reasons(result: dict[str, Any]) -> list[set[str]]:
 
 
 def test_several_attackers_at_once_neither_end_the_run_nor_stop_the_learning() -> None:
-    (result,) = simulate({"attacks": "nan,complex,error", "num-server-rounds": 3, "local-epochs": 2})
+    (result,) = simulate({"attacks": "nan,complex,error", "num-server-rounds": 3, "local-epochs": 2, "timeout": 300.0})
     assert result["accuracy"] > 0.6
     for said in reasons(result):
         assert "not finite" in said
@@ -59,7 +59,7 @@ def test_several_attackers_at_once_neither_end_the_run_nor_stop_the_learning() -
     assert not any(entry["skipped"] for entry in result["rounds"])
 
 
-ROUNDS = {"num-server-rounds": 12, "local-epochs": 3}
+ROUNDS = {"num-server-rounds": 12, "local-epochs": 3, "timeout": 300.0}
 NAMES = [
     "sign-flip",
     "ipm",

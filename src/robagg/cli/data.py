@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 
 from robagg.data import NAMES, describe, draw, fetch, load, splits
+from robagg.data.agnews import fetch_agnews
+from robagg.registry import fold
 from robagg.train.seeds import generator
 
 data_app = typer.Typer(no_args_is_help=True, help="Fetch data sets; see who holds what.")
@@ -17,7 +19,7 @@ Root = Annotated[Path | None, typer.Option("--data", help="folder of the data; d
 
 @data_app.command("get")
 def fetch_data(
-    name: Annotated[str, typer.Argument(help=f"one of {', '.join(NAMES)}")],
+    name: Annotated[str, typer.Argument(help=f"one of {', '.join((*NAMES, 'agnews'))}")],
     data: Root = None,
 ) -> None:
     """Download a data set from its public home and check it.
@@ -26,7 +28,7 @@ def fetch_data(
 
         robagg data get mnist
     """
-    folder = fetch(name, data)
+    folder = fetch_agnews(data) if fold(name) == "agnews" else fetch(name, data)
     Console().print(f"{name} is there" + (f": {folder}" if folder else " (it comes with scikit-learn)"))
 
 

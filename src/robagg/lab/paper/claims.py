@@ -24,9 +24,12 @@ class Finding:
     claim: str
     holds: bool | None
     evidence: str
+    strictly: bool = True
+    """Whether it holds without a point's grace."""
 
     def __str__(self) -> str:
-        word = {True: "holds", False: "does not hold", None: "cannot be told yet"}[self.holds]
+        fine = "holds" if self.strictly else "holds to within a point, not strictly"
+        word = {True: fine, False: "does not hold", None: "cannot be told yet"}[self.holds]
         return f"{self.claim}: {word} ({self.evidence})"
 
 
@@ -61,7 +64,7 @@ class Claim(ABC):
         told = f"{judged.count - len(judged.against)} of {judged.count}"
         told += f"; not: {'; '.join(judged.against)}" if judged.against else ""
         told += f"; within a point: {'; '.join(judged.close)}" if judged.close else ""
-        return Finding(self.text, not judged.against, told)
+        return Finding(self.text, not judged.against, told, strictly=not judged.close)
 
     def spots(self, means: Means) -> list[tuple[str, str]]:
         """(panel, column) in question."""
