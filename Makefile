@@ -5,7 +5,7 @@ STAMP = $(VENV)/.installed
 FULL = $(VENV)/.installed-for-slow-tests
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow lint format bench docs clean
+.PHONY: demo test test-slow lint format bench paper-docs docs clean
 
 demo: $(STAMP)          ## digits under attack: every rule, every verdict, in under two minutes
 	$(BIN)/robagg demo
@@ -27,6 +27,9 @@ format: $(STAMP)
 
 bench: $(STAMP)         ## ratios to torch.mean and to ByzFL, in one run
 	$(BIN)/python benchmarks/run.py
+
+paper-docs: $(STAMP)    ## the paper's tables and figures from the committed results, to docs/paper
+	for store in results/paper/*.jsonl; do $(BIN)/robagg paper $$(basename $$store .jsonl) --no-run --out docs/paper; done
 
 docs: $(STAMP)          ## the documentation, to site/
 	$(PIP) -e '.[dev,docs]'

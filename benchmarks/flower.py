@@ -97,7 +97,15 @@ def prepare(name: str, model: ArrayRecord, replies: list[Message]) -> Callable[[
     """One aggregation by that strategy, which has been told the model."""
     strategy = STRATEGIES[name]()
     strategy.configure_train(1, model, ConfigRecord(), Grid())  # type: ignore[arg-type]
-    return lambda: strategy.aggregate_train(1, replies)
+    return lambda: strategy.aggregate_train(1, [copy(reply) for reply in replies])
+
+
+def copy(reply: Message) -> Message:
+    """Another message with the same arrays: some strategies empty the records that they read."""
+    content = RecordDict({name: record.copy() for name, record in reply.content.items()})
+    twin = Message(content, dst_node_id=1, message_type="train")
+    twin.metadata.__dict__["_src_node_id"] = reply.metadata.src_node_id
+    return twin
 
 
 def measure_memory(name: str, shapes: Shapes) -> float:
