@@ -106,7 +106,7 @@ def test_a_record_is_never_larger_than_12_kb_and_says_what_it_left_out() -> None
     run = small(n=n, settings={"rounds": 1500, "evaluate_every": 2})
     trace = Trace(n, 5)
     for t in range(points):
-        trace.add(10 * t, 1.2345, 0.1234, torch.rand(n), torch.zeros(n, dtype=torch.bool))
+        trace.add(10 * t, 1.2345, 0.1234, torch.rand(n), torch.zeros(n, dtype=torch.bool), torch.rand(n))
     curve = [(t, 90 + t / 777) for t in range(2, 1501, 2)]
     result = Result(curve[-1][1], curve, trace, torch.nn.Linear(1, 1), None, 1500, 1.0, "cpu", ["a note"])
     record = fit(run, result, {"seconds": 1.0, "environment": {}})

@@ -27,7 +27,9 @@ def make_record(run: Run, *, points: int = 150, diverged: int | None = None) -> 
     for k in range(points):
         weights = torch.tensor([draw.random() * (i < run.n - run.f) for i in range(run.n)], dtype=torch.float64)
         weights /= weights.sum()
-        trace.add(k * 10, 2.3 * math.exp(-k / 40) + draw.random() / 9, draw.random(), weights, weights < 0.02)
+        trace.add(
+            k * 10, 2.3 * math.exp(-k / 40) + draw.random() / 9, draw.random(), weights, weights < 0.02, 3 - weights
+        )
     return {
         "robagg": RESULTS_VERSION,
         "key": run.key,

@@ -19,6 +19,7 @@ from robagg.train.dense import Dense
 from robagg.train.gradients import Looped, Loss, Mapped, Work
 from robagg.train.settings import Settings
 from robagg.train.shards import Shards
+from robagg.verdict import Outcome
 
 Clients = Sequence[tuple[Tensor, Tensor]]
 
@@ -77,6 +78,7 @@ class Federation:
         self.tau = torch.zeros((), device=self.device, dtype=torch.float64)
         self.weights = torch.zeros(n, device=self.device, dtype=torch.float64)
         self.dropped = torch.zeros(n, device=self.device, dtype=torch.bool)
+        self.reach = torch.zeros(n, device=self.device, dtype=torch.float64)
         self.alarm = torch.zeros((), device=self.device, dtype=torch.bool)
         self.asks = torch.Generator().manual_seed(seeds.derive(seed, "asked"))
         self.dropout_seed = seeds.derive(seed, "dropout")
@@ -118,7 +120,7 @@ class Federation:
             rows = statistics[: len(honest)] if self.settings.statistics == "mean" else statistics
             self.running.copy_(batchnorm.update(self.running, batchnorm.summarise(rows, self.settings.statistics)))
         if verdict and outcome.weights is not None:
-            self._note(asked, stack.kept, outcome.weights, outcome.outside if not outcome.verb else None, outcome.tau)
+            self._note([asked[k] for k in stack.kept], asked, outcome.weights, outcome)
 
     def _choose(self, engine: str | None, work: Work) -> Looped | Mapped | Dense:
         """How gradients are computed: "loop", "vmap" or "dense"; None: what is fastest for the device and the model."""
@@ -186,23 +188,25 @@ class Federation:
         losses, statistics = self.gradients.run(x, y, use)
         return losses[:honest], statistics
 
-    def _note(
-        self, asked: list[int], kept: Sequence[int], weights: Tensor, outside: Tensor | None, tau: Tensor | None
-    ) -> None:
-        """Lay down who was believed in this round."""
-        who = [asked[k] for k in kept]
+    def _note(self, who: list[int], asked: list[int], weights: Tensor, outcome: Outcome) -> None:
+        """Lay down what the rule made of those who were heard in this round."""
+        out = weights == 0 if outcome.outside is None or outcome.verb else outcome.outside
+        reach = torch.full_like(weights, torch.nan) if outcome.reach is None else outcome.reach
         if len(who) == self.n:
             self.weights.copy_(weights)
-            self.dropped.copy_((weights == 0) if outside is None else outside)
+            self.dropped.copy_(out)
+            self.reach.copy_(reach)
         else:
             self.weights.fill_(torch.nan)
             self.weights[asked] = 0
             self.weights[who] = weights
             self.dropped.fill_(True)
-            self.dropped[who] = (weights == 0) if outside is None else outside
-        self.has_tau = tau is not None
-        if tau is not None:
-            self.tau.copy_(tau)
+            self.dropped[who] = out
+            self.reach.fill_(torch.nan)
+            self.reach[who] = reach
+        self.has_tau = outcome.tau is not None
+        if outcome.tau is not None:
+            self.tau.copy_(outcome.tau)
 
     @torch.no_grad()
     def accuracy(self, test: tuple[Tensor, Tensor], size: int = 500) -> float:

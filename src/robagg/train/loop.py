@@ -15,7 +15,7 @@ from robagg.liars import QuorumError
 from robagg.models import batchnorm
 from robagg.train.federation import Federation
 from robagg.train.graph import capture
-from robagg.train.trace import Trace, stride
+from robagg.train.trace import CURVES, Trace, stride
 
 Progress = Callable[[int, int, float | None], None]
 """Told after each round: rounds done, rounds in all, the last accuracy."""
@@ -142,7 +142,8 @@ class Loop:
                     return k
             if verdict:
                 tau = float(federation.tau) if federation.has_tau else None
-                self.trace.add(k, float(federation.loss), tau, federation.weights.cpu(), federation.dropped.cpu())
+                seen = (federation.weights.cpu(), federation.dropped.cpu(), federation.reach.cpu())
+                self.trace.add(k, float(federation.loss), tau, *seen)
             if k + 1 < stop:
                 self._tell(k + 1)
         return stop
@@ -153,5 +154,4 @@ class Loop:
 
 
 def _cut(trace: Trace, points: int) -> Trace:
-    lists = ("rounds", "loss", "tau", "byzantine_kept", "honest_dropped", "weights")
-    return replace(trace, **{name: getattr(trace, name)[:points] for name in lists})
+    return replace(trace, **{name: getattr(trace, name)[:points] for name in CURVES})

@@ -15,6 +15,11 @@ from torch import Tensor
 POINTS = 150
 """The most points of a curve that are kept."""
 
+CURVES = (
+    *("rounds", "loss", "tau", "honest_distance", "byzantine_distance"),
+    *("byzantine_kept", "honest_dropped", "weights"),
+)
+
 
 def stride(rounds: int, full: bool) -> int:
     """Every how many rounds a point is kept."""
@@ -31,18 +36,23 @@ class Trace:
     loss: list[float] = field(default_factory=list)
     """Training loss of the honest clients."""
     tau: list[float | None] = field(default_factory=list)
+    honest_distance: list[float | None] = field(default_factory=list)
+    """Mean distance of the honest clients from the rule's centre; None for rules that have none."""
+    byzantine_distance: list[float | None] = field(default_factory=list)
     byzantine_kept: list[int] = field(default_factory=list)
     honest_dropped: list[int] = field(default_factory=list)
     weights: list[list[float]] = field(default_factory=list)
     """Each client's share in the step; NaN for one that was not asked in the round."""
 
-    def add(self, t: int, loss: float, tau: float | None, weights: Tensor, dropped: Tensor) -> None:
-        """Keep round t: weights (n,) and who was dropped (n,), both NaN-free on the clients that took part."""
+    def add(self, t: int, loss: float, tau: float | None, weights: Tensor, dropped: Tensor, reach: Tensor) -> None:
+        """Keep round t: weights (n,), NaN for one not asked; who was dropped (n,); distances (n,), NaN if unknown."""
         part = ~weights.isnan()
         h = self.n - self.f
         self.rounds.append(t)
         self.loss.append(loss)
         self.tau.append(tau)
+        self.honest_distance.append(_mean(reach[:h]))
+        self.byzantine_distance.append(_mean(reach[h:]))
         self.byzantine_kept.append(int((part & ~dropped)[h:].sum()))
         self.honest_dropped.append(int((part & dropped)[:h].sum()))
         self.weights.append(weights.tolist())
@@ -55,7 +65,7 @@ class Trace:
         return {
             "rounds": self.rounds,
             "loss": [_short(v) for v in self.loss],
-            "tau": None if all(v is None for v in self.tau) else [_short(v) for v in self.tau],
+            **{name: _pack(getattr(self, name)) for name in ("tau", "honest_distance", "byzantine_distance")},
             "byzantine_kept": self.byzantine_kept,
             "honest_dropped": self.honest_dropped,
             "weights": base64.b64encode(zlib.compress(levels.tobytes(), 9)).decode(),
@@ -69,6 +79,15 @@ def unpack_weights(packed: dict[str, Any], n: int) -> Tensor:
     weights: Tensor = torch.from_numpy(levels.astype(np.float64)) / 254 * packed["most"]
     weights[torch.from_numpy(levels == 255)] = math.nan
     return weights
+
+
+def _mean(values: Tensor) -> float | None:
+    known = values[values.isfinite()]
+    return float(known.mean()) if len(known) else None
+
+
+def _pack(values: list[float | None]) -> list[float | None] | None:
+    return None if all(value is None for value in values) else [_short(value) for value in values]
 
 
 def _short(value: float | None) -> float | None:

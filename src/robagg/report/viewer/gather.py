@@ -21,7 +21,7 @@ BUDGET = 14_000_000
 """Bytes of curves in a page; with more, points are left out. A page may have 20 MB, and the rest is far below that."""
 MOST, FEWEST = 600, 20
 """Points of a curve before and after that."""
-TRACE = ("rounds", "loss", "tau", "byzantine_kept", "honest_dropped")
+TRACE = ("rounds", "loss", "tau", "honest_distance", "byzantine_distance", "byzantine_kept", "honest_dropped")
 
 
 def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = True) -> dict[str, Any]:

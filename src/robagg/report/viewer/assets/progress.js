@@ -1,4 +1,4 @@
-// How the chosen cells went: accuracy, loss and tau over the rounds.
+// How the chosen cells went: accuracy, loss, tau and distances over the rounds.
 
 import { find, make } from './page.js';
 import { term } from './words.js';
@@ -16,12 +16,16 @@ export function drawCurves(picked, traces, again) {
   const accuracy = makeSeries(picked, traces, (trace) => trace.curve);
   const loss = makeSeries(picked, traces, pair('loss'));
   const tau = makeSeries(picked, traces, pair('tau'));
+  const distances = [
+    ['honest', makeSeries(picked, traces, pair('honest_distance'))],
+    ['Byzantine', makeSeries(picked, traces, pair('byzantine_distance'))],
+  ];
   if (!accuracy.length && !loss.length) return [make('h3', {}, 'Curves'), make('p', {}, 'These runs left no curves.')];
   const switcher = make(
     'label',
     { class: 'switch' },
     make('input', { type: 'checkbox', id: 'log' }),
-    ' logarithmic loss and tau',
+    ' logarithmic loss, tau and distances',
   );
   switcher.firstChild.checked = log;
   switcher.firstChild.addEventListener('change', async (event) => {
@@ -41,6 +45,16 @@ export function drawCurves(picked, traces, again) {
         least: log ? undefined : 0,
       }),
     );
+  for (const [who, series] of distances) {
+    if (series.length)
+      figures.push(
+        lineFigure(`Distance of the ${who} clients`, "Their mean distance from the rule's centre.", series, {
+          y: 'distance',
+          log,
+          least: log ? undefined : 0,
+        }),
+      );
+  }
   return [
     make('h3', {}, 'Curves'),
     switcher,
