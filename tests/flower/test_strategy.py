@@ -101,6 +101,8 @@ def test_a_node_that_leaves_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -
             assert len(list(strategy.configure_train(*arguments))) == present
             assert len(list(strategy.configure_evaluate(*arguments))) == present
         assert (strategy.around or strategy).min_available_nodes == 4
+    leaving = Grid(4, arrivals=[4, 4, 2])  # two nodes leave between counting and sampling
+    assert len(list(RobustStrategy("tq").configure_train(1, pack(MODEL), ConfigRecord(), leaving))) == 4  # type: ignore[arg-type]
 
 
 def test_dead_and_silent_nodes_are_named_and_lower_n_not_f() -> None:

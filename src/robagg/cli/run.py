@@ -72,7 +72,8 @@ def run(
     )
     console = Console(stderr=as_json)
     console.print(
-        f"[bold]{what.title}[/], {count} clients of which {f} attack: [bold]{against}[/], {against.describe(count, f)}. "
+        f"[bold]{what.title}[/], {count} clients of which {f} attack: [bold]{against}[/] "
+        f"({against.describe(count, f)}). "
         f"Rule [bold]{chosen}[/], split {dealt}, d={federation.flat.d:,}, on {federation.device}",
         highlight=False,
     )

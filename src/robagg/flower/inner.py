@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
 from flwr.app import ArrayRecord, Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
@@ -38,3 +41,18 @@ def hand_on(
         own = combined.values[spec.name] if spec.aside else arrays[spec.name].numpy()
         result[spec.name] = pack(spec, own.ravel(order="F" if spec.fortran else "C"))
     return result
+
+
+def average_plainly(
+    aggregate: Callable[..., tuple[ArrayRecord | None, MetricRecord | None]],
+    server_round: int,
+    messages: list[Message],
+    told: MetricRecord,
+) -> tuple[ArrayRecord | None, MetricRecord]:
+    """What a strategy without a rule makes of the replies, with what the rule has to say; if it raises, nothing."""
+    try:
+        arrays, metrics = aggregate(server_round, messages)
+    except Exception as error:
+        logging.getLogger("flwr").error("robagg: plain averaging failed, the model is kept: %s", error)
+        arrays, metrics = None, None
+    return arrays, MetricRecord({**(metrics or {}), **told})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +12,11 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result
 
 from robagg.flower.decide import decide
-from robagg.flower.inner import SHARED, hand_on
+from robagg.flower.inner import SHARED, average_plainly, hand_on
 from robagg.flower.journal import Journal, OnReject, logger
 from robagg.flower.metrics import summarise
 from robagg.flower.model import STATISTICS, GlobalModel
-from robagg.flower.report import RoundReport
+from robagg.flower.sampling import ask_present, wait_for_nodes
 from robagg.flower.screen import screen
 from robagg.liars import F
 from robagg.loop import check_positive
@@ -89,7 +88,6 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self._asked: list[Message] = []
         self._state: Any = None
         self._gathered = False
-        self._wanted_nodes = self.min_available_nodes
 
     def start(
         self,
@@ -123,14 +121,16 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
     ) -> Iterable[Message]:
         """Ask for training, and keep the model that is sent: replies are measured against it."""
         self._model = GlobalModel(arrays, self.aside)
-        self._asked = self._configure("train", server_round, arrays, config, grid)
+        configure = super().configure_train if self.around is None else self.around.configure_train
+        self._asked = self._configure("train", configure, grid, server_round, arrays, config)
         return self._asked
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Ask for an evaluation."""
-        self._asked = self._configure("evaluate", server_round, arrays, config, grid)
+        configure = super().configure_evaluate if self.around is None else self.around.configure_evaluate
+        self._asked = self._configure("evaluate", configure, grid, server_round, arrays, config)
         return self._asked
 
     def aggregate_train(
@@ -152,7 +152,8 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         report = replace(report, round=server_round, observed=self.observe)
         self.journal.enter(report)
         if self.observe:
-            return self._average(server_round, messages, report)
+            aggregate = super().aggregate_train if self.around is None else self.around.aggregate_train
+            return average_plainly(aggregate, server_round, messages, report.to_metrics())
         if combined is None:
             return None, report.to_metrics()
         self._state = combined.state
@@ -178,41 +179,12 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             return None
         return summarise(self.evaluate_metrics_aggr_fn, screened.sound, self.rule, self.weighted_by_key)
 
-    def _configure(self, kind: Literal["train", "evaluate"], *arguments: Any) -> list[Message]:
+    def _configure(
+        self, kind: Literal["train", "evaluate"], configure: Any, grid: Grid, *arguments: Any
+    ) -> list[Message]:
         least = getattr(self, f"min_{kind}_nodes")
         if getattr(self, f"fraction_{kind}") == 0:
             return []
-        # FedAvg counts nodes first and then waits for more: its first round goes without those it waited for.
-        _wait_for_nodes(arguments[-1], least if self._gathered else max(least, self.min_available_nodes))
+        present = wait_for_nodes(grid, least if self._gathered else max(least, self.min_available_nodes))
         self._gathered = True
-        # And it waits again in every round, for ever where a node is gone for good: whoever leaves would stop the run.
-        inner = self.around
-        strategy: FedAvg = self if inner is None else inner
-        strategy.min_available_nodes = least
-        try:
-            asked = getattr(super() if inner is None else inner, f"configure_{kind}")(*arguments)
-        finally:
-            strategy.min_available_nodes = self._wanted_nodes
-        return list(asked)
-
-    def _average(
-        self, server_round: int, messages: list[Message], report: RoundReport
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """What FedAvg or the inner strategy makes of the replies; where it raises, the model is kept."""
-        try:
-            if self.around is None:
-                arrays, metrics = super().aggregate_train(server_round, messages)
-            else:
-                arrays, metrics = self.around.aggregate_train(server_round, messages)
-        except Exception as error:
-            logger.error("robagg: plain averaging failed, the model is kept: %s", error)
-            arrays, metrics = None, None
-        metrics = MetricRecord() if metrics is None else metrics
-        metrics.update(report.to_metrics())
-        return arrays, metrics
-
-
-def _wait_for_nodes(grid: Grid, wanted: int) -> None:
-    while (found := len(list(grid.get_node_ids()))) < wanted:
-        logger.info("Waiting for nodes to connect: %d of %d.", found, wanted)
-        time.sleep(1)
+        return ask_present(self if self.around is None else self.around, configure, least, *arguments, present)
