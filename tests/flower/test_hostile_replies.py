@@ -7,7 +7,9 @@ import pytest
 
 pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
 
-from flwr.app import MetricRecord
+from flwr.app import Array, ArrayRecord, MetricRecord
+from hypothesis import given
+from hypothesis import strategies as st
 
 import robagg as ra
 from flower.federation import (
@@ -144,3 +146,17 @@ def test_weighted_sizes_are_a_must() -> None:
     arrays, _ = run_round(strategy, pack(MODEL), contents)
     assert arrays is not None
     assert told == ["does not say its 'num-examples'"] * 2
+
+
+@given(st.data())
+def test_no_bytes_whatever_raise(data: st.DataObject) -> None:
+    """A sound array's bytes with some of them changed, cut or repeated."""
+    raw = bytearray(Array(np.zeros(7, np.float32)).data)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(raw)))
+        raw[at : at + data.draw(st.integers(0, 12))] = data.draw(st.binary(max_size=12))
+    shape = tuple(data.draw(st.lists(st.integers(-3, 2**70), max_size=3)))
+    record = ArrayRecord({**pack(MODEL), "layer.bias": Array(data.draw(st.text()), shape, "numpy.ndarray", bytes(raw))})
+    contents = [fill(record), *replies()[1:]]
+    arrays, _ = run_round(RobustStrategy("tq", f=F), pack(MODEL), contents)
+    assert distance_to_honest(arrays, 1) < 1.5 * SPREAD

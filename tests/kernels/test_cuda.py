@@ -16,6 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from interpreted import mend_interpreter
 from robagg import CC, MCA, RFA, TQ, Huber
 from robagg.kernels import cuda, reference
 from robagg.sketch import Sketch
@@ -25,16 +26,7 @@ F32, F64 = torch.float32, torch.float64
 interpreted = pytest.mark.skipif(not INSIDE, reason="runs in the interpreter's process")
 
 if INSIDE:
-    from triton.runtime import interpreter
-
-    before: Any = interpreter._patch_lang_tensor
-
-    def index_by_item(tensor: Any, scope: Any) -> None:
-        """Triton 3.6 turns arrays of one element into loop bounds in a way that NumPy 2.4 no longer takes."""
-        before(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
-
-    interpreter._patch_lang_tensor = index_by_item
+    mend_interpreter()
 
 
 @pytest.mark.slow

@@ -59,7 +59,13 @@ def start(file: Path, store: Path) -> subprocess.Popen[bytes]:
         "cpu",
     ]
     home = str(Path(robagg.__file__).parents[1])
-    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": home}, stdout=subprocess.DEVNULL)
+    return subprocess.Popen(
+        command,
+        env=os.environ | {"PYTHONPATH": home},
+        stdout=subprocess.DEVNULL,
+        # Whoever runs the tests in the background has SIGINT ignored, which children inherit.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def count_lines(store: Path) -> int:

@@ -271,6 +271,8 @@ def test_a_sink_adds_its_second_gradient() -> None:
 
 
 KERNELS = """
+from interpreted import mend_interpreter
+mend_interpreter()
 import torch
 from torch.nn import functional
 from robagg.train import dense_convolution as dc, dense_norm, dense_triton

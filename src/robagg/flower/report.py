@@ -58,7 +58,7 @@ class RoundReport:
 
     def to_json(self) -> str:
         """One line. Node ids go beyond what some readers take for a whole number, so they are text."""
-        fields = dataclasses.asdict(self)
+        fields = {"round": self.round} | dataclasses.asdict(self)
         fields["nodes"] = [vars(node) | {"node": str(node.node)} for node in self.nodes]
         return json.dumps(fields, allow_nan=False)
 
