@@ -115,7 +115,8 @@ class Federation:
         stack, outcome = self.rule.run(stack, state=last, generator=self.random["rule"], verdict=verdict)
         value = outcome.values[0].to(self.w.dtype)
         self.w.addcmul_(value, self.rate, value=-1)
-        self.last.copy_(value)
+        if self.rule.core.remembers:
+            self.last.copy_(value)
         if len(self.running):
             rows = statistics[: len(honest)] if self.settings.statistics == "mean" else statistics
             self.running.copy_(batchnorm.update(self.running, batchnorm.summarise(rows, self.settings.statistics)))
