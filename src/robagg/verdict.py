@@ -84,7 +84,7 @@ class Verdict:
             weight = float(self.weights[i])
             share = f"{100 * weight:.2f}%" if weight else "0"
             lines.append(f"{i:>5}  {share:>7}  {shown:>9}  {reason}".rstrip())
-        if self.median_weight:
+        if self.median_weight >= 5e-5:  # below that it prints as nothing
             lines.append(f"{'rest':>5}  {100 * self.median_weight:>6.2f}%  {'':>9}  the median of all rows")
         if self.note:
             lines.append(self.note)
