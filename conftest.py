@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+
+from robagg.plugins import forget, list_plugins
 
 torch.set_num_threads(1)
 # Where Flower is not installed its strategy cannot be imported, so its doctests cannot be looked for.
@@ -18,3 +21,13 @@ collect_ignore_glob = [] if find_spec("flwr") else ["src/robagg/flower/*"]
 @pytest.fixture(autouse=True)
 def _doctest_names(doctest_namespace: dict[str, Any]) -> None:
     doctest_namespace.update(torch=torch, np=np, nn=nn)
+
+
+@pytest.fixture(autouse=True)
+def _plugins_stay_in_their_test() -> Iterator[None]:
+    """What a test makes known is not there for the next one: tests run in any order."""
+    before = {plugin.source for plugin in list_plugins()}
+    yield
+    for plugin in list_plugins():
+        if plugin.source not in before:
+            forget(plugin.source)

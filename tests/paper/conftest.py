@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from robagg.lab.paper import Experiment, Place, Plan
-from robagg.lab.paper.fig2 import EXPERIMENT as FIG2
 from robagg.lab.run import RESULTS_VERSION
 from robagg.lab.store import Record, Store
-from robagg.plugins import forget
 
 Fill = Callable[..., Path]
-
-
-@pytest.fixture(autouse=True)
-def forget_plugins() -> Iterator[None]:
-    """What an experiment makes known for itself is not there for other tests."""
-    yield
-    for plugin in FIG2.plugins:
-        forget(plugin)
 
 
 def make_record(place: Place, accuracy: float | None, diverged: int | None = None) -> Record:
