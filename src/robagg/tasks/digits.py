@@ -18,8 +18,8 @@ from robagg.train import Settings
 class Digits(Task):
     """Handwritten digits, 8 x 8, on a small network; the data come with scikit-learn.
 
-    Momentum, rate and rounds were chosen on seed 0 among nine settings, with the accuracies under attack in view: it is a
-    demonstration, and no evidence for one rule over another.
+    Momentum, rate and rounds were chosen on seed 0 among nine settings, with the accuracies under attack in view: it
+    is a demonstration, and no evidence for one rule over another.
 
     Args:
         model: mlp (4,810 parameters) or logistic.
