@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robagg.lab.paper.claims import Alike, Best, BestWorst, Claim, Fails, Falls, Helps, Means
+from robagg.lab.paper.claims import Alike, Best, BestWorst, Claim, Fails, Falls, Helps, Lower, Means
 
 
 def table(**rows: tuple[float, ...]) -> Means:
@@ -44,6 +44,16 @@ def test_alike_falling_and_helping() -> None:
     assert holds(Helps("x", panels=("with NNM",), helps=False), both) is False
     over = {("rho=0.3", "TQ", ""): 80.0, ("rho=0.5", "TQ", ""): 70.0}
     assert holds(Falls("x", along="panels"), over)
+
+
+def test_lower_compares_with_the_same_cells_of_another_experiment() -> None:
+    six = {("fig8 rho=0.3", "TQ", ""): 80.0, ("fig8 rho=0.3", "CM", ""): 60.0}
+    claim = Lower("x", beside="fig8")
+    assert holds(claim, {**six, ("rho=0.3", "TQ", ""): 70.0, ("rho=0.3", "CM", ""): 50.0})
+    risen = claim.check({**six, ("rho=0.3", "TQ", ""): 70.0, ("rho=0.3", "CM", ""): 65.0})
+    assert risen.holds is False and risen.evidence == "1 of 2; not: rho=0.3 CM 60.0 to 65.0"
+    alone = claim.check({("rho=0.3", "TQ", ""): 70.0})
+    assert alone.holds is None and alone.evidence == "no run of fig8 rho=0.3, TQ"
 
 
 def test_what_is_not_there_is_not_judged() -> None:

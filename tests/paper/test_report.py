@@ -72,6 +72,35 @@ def test_what_is_off_is_told_cell_by_cell(fill: Fill) -> None:
     assert "TQ has the best worst case for every f: **does not hold**" in page
 
 
+def test_figure_9_falls_against_figure_8_whose_store_lies_beside_its_own(fill: Fill) -> None:
+    fig8, fig9 = find("fig8"), find("fig9")
+    assert isinstance(fig8, Experiment) and isinstance(fig9, Experiment)
+
+    def accuracy(place: Place) -> float:
+        fall = {"rho=0.3": 0.0, "rho=0.4": 5.0, "rho=0.5": 10.0}[place.panel]
+        return 70.0 + 10 * (place.row == "TQ") - place.run.f - fall
+
+    store = fill(fig9, accuracy)
+    assert [found.holds for found in gather(fig9, Plan(), store).check_claims()] == [True, True, None]
+    other = fill(fig8, accuracy)
+    board = gather(fig9, Plan(only=Only.parse("f=12")), store)
+    assert [found.holds for found in board.check_claims()] == [True, True, True]
+    assert {panel for panel, _, _ in board.means()} == {"rho=0.3", "rho=0.4", "rho=0.5"}
+    other.unlink()
+    fill(fig8, lambda place: accuracy(place) - 20 * (place.row == "CM"))
+    assert "rho=0.3 CM 44.0 to 58.0" in write_page(gather(fig9, Plan(), store))
+
+
+def test_one_store_may_hold_both_figures(fill: Fill) -> None:
+    fig8, fig9 = find("fig8"), find("fig9")
+    assert isinstance(fig8, Experiment) and isinstance(fig9, Experiment)
+    store = fill(fig9, lambda place: 50.0)
+    with Store(store) as opened:
+        for place in fig8.lay():
+            opened.append(make_record(place, 60.0))
+    assert gather(fig9, Plan(), store).check_claims()[-1].holds
+
+
 def test_rows_are_ranked_by_their_distance(fill: Fill) -> None:
     experiment = find("mca-sigma", sigmas=[0.5, 1.0])
     assert isinstance(experiment, Experiment)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from robagg.attacks import ALIE, IPM
-from robagg.lab.paper.claims import Finding
-from robagg.lab.paper.experiment import QUICK_SETTINGS, Experiment, Place, Plan
-from robagg.lab.store import Store
+from robagg.lab.paper.catalogue import find
+from robagg.lab.paper.claims import Finding, name_beside
+from robagg.lab.paper.experiment import QUICK_SETTINGS, Experiment, Place, Plan, place_store
+from robagg.lab.paper.only import Only
+from robagg.lab.store import Record, Store
 from robagg.report.tables import Cell
 from robagg.task import tasks
 
@@ -34,6 +35,8 @@ class Board:
     absent: tuple[str, ...] = ()
     """Panels of which nothing is there."""
     notes: tuple[str, ...] = ()
+    beside: Mapping[str, Mapping[Spot, float]] = field(default_factory=dict)
+    """Means of other experiments that a claim compares with, by their names."""
 
     @property
     def panels(self) -> list[str]:
@@ -96,15 +99,20 @@ class Board:
     def check_claims(self) -> list[Finding]:
         """Whether the orderings hold that the paper claims."""
         means = self.means()
-        return [claim.check(means) for claim in self.experiment.claims]
+        return [claim.check({**means, **self.beside.get(claim.beside, {})}) for claim in self.experiment.claims]
 
 
 def gather(experiment: Experiment, plan: Plan, store: str | Path) -> Board:
     """What a store has of an experiment; nothing is run."""
-    records = Store(store).read().records
+    return _fill(experiment, plan, Store(store).read().records, _look_beside(experiment, plan, Path(store)))
+
+
+def _fill(
+    experiment: Experiment, plan: Plan, records: Mapping[str, Record], beside: Mapping[str, Mapping[Spot, float]]
+) -> Board:
     places = experiment.lay(plan)
     filled = {place.panel for place in places if place.run.key in records}
-    cells: dict[Spot, list[dict[str, Any]]] = {}
+    cells: dict[Spot, list[Record]] = {}
     for place in places:
         if place.panel in filled:
             cells.setdefault((place.panel, place.row, place.column), []).extend(
@@ -120,16 +128,31 @@ def gather(experiment: Experiment, plan: Plan, store: str | Path) -> Board:
         found=sum(len(found) for found in cells.values()),
         absent=tuple(dict.fromkeys(place.panel for place in places if place.panel not in filled)),
         notes=(*experiment.notes, *_tell_strengths(kept)),
+        beside=beside,
     )
 
 
-def _sum_up(records: list[dict[str, Any]]) -> Cell:
+def _look_beside(experiment: Experiment, plan: Plan, store: Path) -> dict[str, dict[Spot, float]]:
+    """Means of the experiments that claims compare with: from this store, or from the one of that name beside it."""
+    found = {}
+    for name in dict.fromkeys(claim.beside for claim in experiment.claims if claim.beside):
+        other = find(name)
+        assert isinstance(other, Experiment)
+        records: dict[str, Record] = {}
+        for path in (store, store.with_name(place_store(name, quick=plan.quick).name)):
+            records |= Store(path).read().records
+        means = _fill(other, replace(plan, only=Only()), records, {}).means()
+        found[name] = {(name_beside(name, panel), row, column): v for (panel, row, column), v in means.items()}
+    return found
+
+
+def _sum_up(records: list[Record]) -> Cell:
     fine = [r for r in records if r["status"] == "ok" and r["diverged"] is None and r["accuracy"] is not None]
     wild = sum(r["status"] == "ok" and r["diverged"] is not None for r in records)
     return Cell(tuple(r["accuracy"] for r in fine), wild, sum(r["status"] != "ok" for r in records))
 
 
-def _average(records: list[dict[str, Any]]) -> Curve:
+def _average(records: list[Record]) -> Curve:
     """The mean over seeds at the rounds that all of them have."""
     curves = [dict(map(tuple, record["curve"])) for record in records if record["status"] == "ok"]
     if not curves:

@@ -44,11 +44,15 @@ class Judged:
 
 @dataclass(frozen=True)
 class Claim(ABC):
-    """A sentence of the paper and where it can be seen; empty columns are all."""
+    """A sentence of the paper and where it can be seen; empty columns are all.
+
+    `beside` names another experiment that it looks at too: the panels of that one come with its name in front.
+    """
 
     text: str
     panels: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    beside: str = ""
 
     @abstractmethod
     def judge(self, means: Means) -> Judged:
@@ -58,7 +62,7 @@ class Claim(ABC):
         try:
             judged = self.judge(means)
         except KeyError as missing:
-            return Finding(self.text, None, f"no run of {', '.join(map(str, missing.args[0]))}")
+            return Finding(self.text, None, f"no run of {', '.join(filter(None, missing.args[0]))}")
         if not judged.count:
             return Finding(self.text, None, "none of its runs are there")
         told = f"{judged.count - len(judged.against)} of {judged.count}"
@@ -168,6 +172,21 @@ class Falls(Claim):
 
 
 @dataclass(frozen=True)
+class Lower(Claim):
+    """Every row is lower than in the same cell of the experiment beside."""
+
+    def judge(self, means: Means) -> Judged:
+        own = {spot: value for spot, value in means.items() if not spot[0].startswith(f"{self.beside} ")}
+        lines = {spot: (means[name_beside(self.beside, spot[0]), *spot[1:]], value) for spot, value in own.items()}
+        against = [
+            f"{_spot(panel, column)} {row} {line[0]:.1f} to {line[1]:.1f}"
+            for (panel, row, column), line in lines.items()
+            if not _falls(line)
+        ]
+        return Judged(len(lines), against)
+
+
+@dataclass(frozen=True)
 class Helps(Claim):
     """Rows gain on average over those of another panel; `helps` false: they do not."""
 
@@ -182,6 +201,11 @@ class Helps(Claim):
             if (gain > 0) != self.helps:
                 against.append(f"{_spot(panel, column)} {gain:+.1f}")
         return Judged(len(spots), against)
+
+
+def name_beside(experiment: str, panel: str) -> str:
+    """What a panel of another experiment is called among the means of this one."""
+    return f"{experiment} {panel}"
 
 
 def _weigh(judged: Judged, place: str, values: Mapping[str, float], own: float) -> None:
