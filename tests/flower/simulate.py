@@ -2,6 +2,7 @@
 
     python simulate.py '[{"attacks": "nan", "num-server-rounds": 3}, ...]'
 
+Everything is a setting of the run but "client_resources", which goes to the engine.
 A process of its own: the engine brings up Ray, whose workers must find this code and the example's.
 """
 
@@ -25,6 +26,9 @@ def run(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     from flwr.simulation import run_simulation
     from robust_digits import client_app, server_app
 
+    # Flower hands these on to Ray as they are. Without restarts a client that ends its process ends it for all nodes.
+    resources = {"num_cpus": 1, "num_gpus": 0.0, "max_restarts": -1} | settings.get("client_resources", {})
+    settings = {name: value for name, value in settings.items() if name != "client_resources"}
     config = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"] | settings
     config |= {"log-file": str(folder / "verdicts.jsonl"), "min-nodes": NODES}
     told: dict[str, Any] = {}
@@ -50,7 +54,7 @@ def run(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
         client,
         num_supernodes=NODES,
         backend_config={
-            "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+            "client_resources": resources,
             "init_args": {"num_cpus": 2, "include_dashboard": False},
         },
     )
