@@ -120,6 +120,7 @@ def test_missing_and_diverged_runs_are_shown_as_such(fill: Fill, tmp_path: Path)
     assert (board.wanted - board.found) == 2
     assert board.find_worst("f=5", "TQ") == ("LF", 0.0)
     assert board.find_worst("f=6", "TQ") is None
+    assert board.find_best_worst("f=5") and board.find_best_worst("f=6") == [], "TQ's may be better"
     page = write_page(board)
     assert "diverged" in page and f"{board.found} of {board.wanted} runs are there" in page
 
@@ -131,9 +132,23 @@ def test_the_latex_is_booktabs_in_the_papers_order_with_the_best_worst_case_bold
     assert text.count(r"\midrule") == text.count(r"\textbf{") == 3
     assert r"\textbf{95.03}" in text
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert {line.count("&") for line in rows} == {8}
-    assert rows[0].split("&")[2].strip() == "GA" and rows[-1].split("&")[1].strip() == "TQ"
-    assert "$z$ = 0.253 ($f$=5), 0.366 ($f$=6), 0.502 ($f$=7)" in text
+    assert {line.count("&") for line in rows[1:]} == {15}, "a mean and a deviation for six attacks and the worst case"
+    assert r"\multicolumn{2}{c}{GA}" in rows[0] and rows[-1].split("&")[1].strip() == "TQ"
+    assert "$z=0.253$ ($f=5$), 0.366 ($f=6$), 0.502 ($f=7$)" in text
+    assert r"\caption{MNIST, $\rho=0.5$: " in text and "The best worst case is bold." in text
+
+
+def test_cells_without_a_number_fill_their_place_in_the_latex(fill: Fill) -> None:
+    store = fill(TABLE3, lambda place: None if place.column == "LF" and place.row == "TQ" else 90.0, Plan(seeds=2))
+    with Store(store) as opened:
+        for place in TABLE3.lay(Plan(seeds=2, only=Only.parse("rule=TQ,attack=LF,f=5"))):
+            opened.append(make_record(place, None, diverged=7))
+    text = write_latex(gather(TABLE3, Plan(seeds=2), store))
+    f5, f6, _ = (line for line in text.splitlines() if " & TQ & " in line)
+    assert f5.count(r"\multicolumn{2}{c}{diverged}") == 2, "nothing is worse"
+    assert f6.count(r"\multicolumn{2}{c}{--}") == 2, "the cell, and the worst case that cannot be told"
+    single = write_latex(gather(TABLE3, Plan(seeds=1), store))
+    assert {line.count("&") for line in single.splitlines() if line.endswith(r"\\")} == {8}
 
 
 @pytest.mark.parametrize("name", ["fig2", "fig3", "fig5", "fig6", "fig8"])

@@ -21,8 +21,8 @@ from robagg.report.board import Board, gather
 from robagg.report.compare import compare, measure_rows, summarise
 from robagg.report.figures import draw_board, draw_computed
 from robagg.report.latex import write_latex
-from robagg.report.page import tell_counts, tell_notes, write_computed, write_page
-from robagg.report.sheets import divide, head_of, name_column, tell_beside
+from robagg.report.page import tell_notes, write_computed, write_page
+from robagg.report.sheets import divide, head_of, name_column, tell_beside, tell_counts
 
 WIDTH = 110
 """Columns, where the output is no terminal."""

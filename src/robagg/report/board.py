@@ -92,9 +92,12 @@ class Board:
         return column, known[column]
 
     def find_best_worst(self, panel: str) -> list[str]:
-        """The rows with the greatest worst case of a panel."""
-        worst = {row: found[1] for row in self.rows(panel) if (found := self.find_worst(panel, row)) is not None}
-        return [row for row, value in worst.items() if value == max(worst.values())] if len(worst) > 1 else []
+        """The rows with the greatest worst case of a panel; none while a row's cannot be told."""
+        rows = self.rows(panel)
+        worst = {row: found[1] for row in rows if (found := self.find_worst(panel, row)) is not None}
+        if len(worst) < max(2, len(rows)):
+            return []
+        return [row for row, value in worst.items() if value == max(worst.values())]
 
     def check_claims(self) -> list[Finding]:
         """Whether the orderings hold that the paper claims."""

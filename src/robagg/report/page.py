@@ -9,7 +9,15 @@ from robagg.lab.paper.walk import Computation, Computed
 from robagg.report.board import Board
 from robagg.report.compare import compare, list_misprints, summarise
 from robagg.report.formats import render_rows
-from robagg.report.sheets import divide, head_of, name_column, tell_beside, tell_differences
+from robagg.report.sheets import (
+    divide,
+    head_of,
+    name_column,
+    tell_beside,
+    tell_counts,
+    tell_differences,
+    tell_marks,
+)
 
 MARKS = {True: "holds", False: "**does not hold**", None: "cannot be told yet"}
 
@@ -55,19 +63,7 @@ def list_findings(findings: Sequence[Finding]) -> str:
 
 def tell_notes(board: Board) -> list[str]:
     """What a reader must know about the numbers."""
-    notes = [*board.notes, *list_misprints(board)]
-    cells = board.cells.values()
-    notes += ["† Some seeds diverged and are not in the mean."] if any(c.diverged and c.mean for c in cells) else []
-    if any(cell.mean is None and cell.diverged for cell in cells):
+    notes = [*board.notes, *list_misprints(board), *tell_marks(board)]
+    if any(cell.mean is None and cell.diverged for cell in board.cells.values()):
         notes.append("Where all runs diverged, figures and comparisons take the accuracy as 0.")
-    notes += ["‡ Some seeds failed and are not in the mean."] if any(c.failed and c.mean for c in cells) else []
     return notes
-
-
-def tell_counts(board: Board) -> str:
-    """How much of it is there.
-
-    A cell with fewer runs than seeds is shown with those it has.
-    """
-    told = f"{board.found} runs." if board.found == board.wanted else f"{board.found} of {board.wanted} runs are there."
-    return told + (f" No runs of: {'; '.join(board.absent)}." if board.absent else "")

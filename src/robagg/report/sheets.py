@@ -92,6 +92,25 @@ def name_column(board: Board, sheet: Sheet) -> str:
     return f"columns are {board.experiment.columns}"
 
 
+def tell_counts(board: Board) -> str:
+    """How much of it is there.
+
+    A cell with fewer runs than seeds is shown with those it has.
+    """
+    told = f"{board.found} runs." if board.found == board.wanted else f"{board.found} of {board.wanted} runs are there."
+    return told + (f" No runs of: {'; '.join(board.absent)}." if board.absent else "")
+
+
+def tell_marks(board: Board) -> list[str]:
+    """What the marks at numbers mean, of those that there are."""
+    counted = [cell for cell in board.cells.values() if cell.accuracies]
+    marks = {
+        "† Some seeds diverged": any(c.diverged for c in counted),
+        "‡ Some seeds failed": any(c.failed for c in counted),
+    }
+    return [f"{mark} and are not in the mean." for mark, there in marks.items() if there]
+
+
 def _paper(pair: Pair, digits: int) -> str:
     # In a terminal's narrow cells the paper's deviation has no room.
     return f"{pair.paper:.{digits}f} ± {pair.deviation:.{digits}f}" if digits > 1 else f"{pair.paper:.{digits}f}"
