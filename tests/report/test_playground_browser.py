@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from report.access import find_violations
 from report.plane import NAMES, draw_scenes, find_differences
 from robagg.report.playground import write_playground
 
@@ -82,6 +83,10 @@ def test_points_can_be_handled_with_the_keyboard(page: Any) -> None:
     name = first.get_attribute("aria-label")
     page.keyboard.press("ArrowRight")
     assert first.get_attribute("aria-label") != name
+    playwright.expect(page.locator("#said[role=status]")).to_have_text(first.get_attribute("aria-label"))
+    page.keyboard.press("Enter")
+    playwright.expect(page.locator("#said")).to_contain_text("Liar 1 at")
+    page.keyboard.press("Enter")
     page.keyboard.press("PageDown")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Honest point 2 ")
     page.keyboard.press("Delete")
@@ -156,3 +161,28 @@ def test_what_can_be_operated_has_a_name(page: Any) -> None:
         }).map((node) => node.outerHTML)"""
     )
     assert nameless == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 400), ("dark", 400)])
+def test_axe_finds_no_violation(browser: Any, address: str, axe: str, scheme: str, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.goto(address)
+    page.locator("details").evaluate("node => { node.open = true }")
+    for scene in ("good", "near"):
+        page.click(f"[data-scene={scene}]")
+        assert find_violations(page, axe) == []
+    page.close()
+
+
+def test_names_of_results_do_not_lie_on_each_other(page: Any) -> None:
+    for scene in page.locator(".presets button").all():
+        scene.click()
+        for name in NAMES:
+            page.check(f"#rule-{name}")
+        boxes = page.locator("#results .label").evaluate_all(
+            "nodes => nodes.map((node) => node.getBBox()).map((b) => [b.x, b.y, b.x + b.width, b.y + b.height])"
+        )
+        for k, (left, top, right, low) in enumerate(boxes):
+            for other in boxes[k + 1 :]:
+                across, down = min(right, other[2]) - max(left, other[0]), min(low, other[3]) - max(top, other[1])
+                assert across <= 0 or down <= 3, f"{scene.inner_text()}: letters have air of 3 pixels above and below"

@@ -94,6 +94,14 @@ export function pointAt(event) {
   return lens(state.view, size()).back(event.clientX - box.left, event.clientY - box.top);
 }
 
+let spoken = null;
+
+// What a screen reader is to say of a point that was moved or turned; not of every step of a key that is held.
+function say(i) {
+  clearTimeout(spoken);
+  spoken = setTimeout(() => { find("said").textContent = find("points").children[i].getAttribute("aria-label"); }, 250);
+}
+
 const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 export function press(event) {
@@ -102,9 +110,11 @@ export function press(event) {
     const step = state.view.half * (event.shiftKey ? 0.1 : 0.01);
     const [dx, dy] = KEYS[event.key];
     move(i, state.points[i].x + step * dx, state.points[i].y + step * dy);
+    say(i);
   } else if (event.key === "PageDown") choose(i + 1);
   else if (event.key === "PageUp") choose(i - 1);
   else if (event.key === "Delete") remove();
+  else if (event.key === "Enter") { turn(); say(i); }
   else return;
   event.preventDefault();
 }

@@ -88,22 +88,37 @@ export function drawMixed(layer, points, view, size) {
   );
 }
 
-// A label beside its place: the first of four corners where it is in the picture and covers no other label.
-function writeLabel({ x, y, titles }, taken, size) {
+const pen = document.createElement("canvas").getContext("2d");
+pen.font = "600 13px system-ui, sans-serif"; // as .label in the style
+const TALL = 15;
+const SIDES = [[1, -0.6], [1, 0.6], [-1, -0.6], [-1, 0.6], [0, -1], [0, 1], [1, 0], [-1, 0]];
+
+// A label beside its place, with a line to it where it is far: where it covers least, and there as near as it can be.
+function writeLabel({ x, y, titles }, marks, taken, size) {
   const words = titles.join(", ");
-  const width = 7.6 * words.length;
-  const corners = [[12, -16], [12, 4], [-12 - width, -16], [-12 - width, 4]].map(([dx, dy]) => [x + dx, y + dy]);
-  const free = ([left, top]) =>
-    left > 0 && left + width < size && top > 0 && top + 14 < size &&
-    taken.every((box) => left + width < box[0] || left > box[0] + box[2] || Math.abs(top - box[1]) > 14);
-  const [left, top] = corners.find(free) ?? corners[x > size / 2 ? 2 : 0];
-  taken.push([left, top, width]);
-  return make("text", { x: left, y: top + 12, class: "label" }, words);
+  const width = pen.measureText(words).width + 4;
+  const spots = [20, 38, 56, 80].flatMap((far) =>
+    SIDES.map(([dx, dy]) => ({ far, left: x + (dx ? 0.6 * far * dx : -width / 2) - (dx < 0 ? width : 0), top: y + far * dy - TALL / 2 })),
+  );
+  const cost = ({ far, left, top }) => {
+    const out = left < 2 || left + width > size - 2 || top < 2 || top + TALL > size - 2;
+    const words = taken.filter((box) => left < box.left + box.width + 4 && left + width + 4 > box.left && Math.abs(top - box.top) < TALL);
+    const covered = marks.filter(([px, py]) => px > left - 6 && px < left + width + 6 && py > top - 5 && py < top + TALL + 5);
+    return 1000 * out + 100 * words.length + 3 * covered.length + far / 20;
+  };
+  const { far, left, top } = spots.reduce((a, b) => (cost(b) < cost(a) ? b : a));
+  taken.push({ left, top, width });
+  const label = make("text", { x: left + 2, y: top + 12, class: "label" }, words);
+  if (far < 38) return [label];
+  const [ex, ey] = [Math.min(Math.max(x, left), left + width), Math.min(Math.max(y, top), top + TALL)];
+  return [make("line", { x1: x, y1: y, x2: ex, y2: ey, class: "leader" }), label];
 }
 
-// Results, with one label for those that lie on each other. `spots` are {name, title, point}.
-export function drawResults(layer, spots, view, size) {
+// Results, with one label for those that lie on each other. `spots` are {name, title, point}; labels make room for
+// `points` too.
+export function drawResults(layer, spots, points, view, size) {
   const { place } = lens(view, size);
+  const marks = [...points, ...spots.map(({ point }) => point)].map(place);
   const nodes = [];
   const labels = [];
   for (const { name, title, point } of spots) {
@@ -117,7 +132,7 @@ export function drawResults(layer, spots, view, size) {
     else labels.push({ x, y, titles: [title] });
   }
   const taken = [];
-  for (const label of labels) nodes.push(writeLabel(label, taken, size));
+  for (const label of labels) nodes.push(...writeLabel(label, marks, taken, size));
   layer.replaceChildren(...nodes);
 }
 

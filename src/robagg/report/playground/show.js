@@ -33,7 +33,8 @@ export function draw() {
   const spots = results.map(({ name, path, value }) => {
     return { name, title: ABOUT[name].title, point: path.length > 1 ? path[state.step] : value };
   });
-  drawResults(find("results"), [{ name: "honest", title: "honest mean", point: truth() }, ...spots], state.view, width);
+  const target = { name: "honest", title: "honest mean", point: truth() };
+  drawResults(find("results"), [target, ...spots], pairs(state.points), state.view, width);
   fillTable(find("table"), results, state.points);
   showControls();
   clearTimeout(later);
