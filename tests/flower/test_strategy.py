@@ -207,6 +207,22 @@ def test_every_array_comes_back_in_its_dtype_order_and_shape(dtype: type, rule: 
         assert np.allclose(value, model[name].astype(float) + 0.04, atol=0.02)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "far"), [(np.float16, 0), (np.float16, 1e4), (np.float32, 0), (np.float32, 1e30), (np.float64, 1e30)]
+)
+def test_reported_distances_are_those_to_the_value(dtype: type, far: float) -> None:
+    """Also in a model of several tiles, and with a liar so far off that float32 cannot hold the square."""
+    rng = np.random.default_rng(0)
+    sizes = {"w": 70_001, "b": 3}
+    rows = [{name: rng.standard_normal(size).astype(dtype) for name, size in sizes.items()} for _ in range(N)]
+    rows[0]["w"] += dtype(far)
+    strategy = RobustStrategy(ra.NNM(f=2) >> ra.CM(f=2))
+    reports = watch(strategy)
+    arrays, _ = run_round(strategy, pack(rows[1]), [fill(row) for row in rows])
+    exact = [np.linalg.norm(flatten(row) - flatten(unpack(arrays))) for row in rows]
+    assert np.allclose([node.distance for node in reports[0].nodes], exact, rtol=1e-3)
+
+
 def test_other_writers_of_the_same_numbers_are_believed() -> None:
     forms = [np.asfortranarray, lambda x: x.astype(np.float64), lambda x: x.astype(">f4"), lambda x: x.astype("<f2")]
     contents = honest(4 * len(forms))

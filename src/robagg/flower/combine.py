@@ -20,8 +20,11 @@ from robagg.flower.model import Flat, GlobalModel, Spec
 from robagg.flower.screen import Reply
 from robagg.liars import QuorumError
 from robagg.rule import Rule
-from robagg.stack import read
+from robagg.stack import Stack, read
 from robagg.verdict import Verdict, judge
+
+TILE = 1 << 15
+"""Numbers that stay in cache while all rows are compared with the value, too few for torch to wake its threads."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ def combine(
     # Without `verdict`: rules that sort numbers would take another pass to tell each reply's share.
     left, outcome = rule.run(stack, state=state)
     # A rule that walks to its centre knows how far the rows are from it; another pass would double the time.
-    verdict = judge(str(rule), left, outcome, distances_known=None if rule.mixers else outcome.reach)
+    known = outcome.reach if outcome.reach is not None and not rule.mixers else measure(left, outcome.values)
+    verdict = judge(str(rule), left, outcome, distances_known=known)
     values: dict[str, Flat] = dict(verdict.value)
     state = verdict.value if rule.core.remembers else state
     if max_weight is not None:
@@ -80,6 +84,22 @@ def combine(
 def measures_from_origin(rule: Rule) -> bool:
     """Whether adding the same vector to all rows does more than shift the result."""
     return any(stage.anchors for stage in rule.stages)
+
+
+def measure(stack: Stack, values: Sequence[Tensor]) -> Tensor | None:
+    """Distances (n,) of the rows to the value, for reports; None where float32's squares do not hold them.
+
+    `judge` would take them in float64, which costs as much as all the rest of a round with NNM and CM.
+    """
+    squares = [0.0] * len(stack.kept)
+    for rows, value in zip(stack.leaves, values, strict=True):
+        if torch.float64 in (rows[0].dtype, value.dtype):
+            return None
+        for j in range(0, len(value), TILE):
+            point = value[j : j + TILE]
+            for k, row in enumerate(rows):
+                squares[k] += float(torch.dist(row[j : j + TILE], point)) ** 2
+    return torch.tensor(squares, dtype=torch.float64).sqrt() if np.isfinite(squares).all() else None
 
 
 def share_by_size(verdict: Verdict, sizes: list[float], most: float) -> Tensor:
