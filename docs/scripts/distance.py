@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import torch
-from look import COLOURS, MARKS, save
+from look import line, save
 
 from robagg import parse
 
@@ -34,12 +34,12 @@ def main() -> None:
     for name, title in RULES.items():
         errors = [measure(name, far) for far in DISTANCES]
         print(f"{title:6}", " ".join(f"{error:.2f}" for error in errors))
-        axis.plot(DISTANCES, errors, color=COLOURS[name], marker=MARKS[name], label=title)
+        axis.plot(DISTANCES, errors, **line(name), label=title)
     axis.set(xscale="log", xlabel="distance of the liars, in honest spreads", ylabel="error of the rule", ylim=(0, 2.2))
     axis.set_xticks([0.25, 0.5, 1, 2, 5, 10, 30], ["0.25", "0.5", "1", "2", "5", "10", "30"])
     axis.set_xticks([], minor=True)
     axis.grid(alpha=0.3)
-    axis.legend(frameon=False)
+    axis.legend(frameon=False, handlelength=3.5)
     save(figure, "distance")
 
 

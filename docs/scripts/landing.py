@@ -31,13 +31,15 @@ def main() -> None:
             value = parse(name, f=F)(x)
             look = {"color": COLOURS[name], "marker": MARKS[name], "s": 230 if name == "tq" else 100}
             axis.scatter(*value, **look, edgecolors="white", label=title, zorder=4)
-        axis.set_aspect("equal")
+        axis.set(aspect="equal", xlabel="first number sent")
         axis.grid(alpha=0.25)
     assert verdict.tau is not None
     wide.add_patch(plt.Circle(tuple(verdict.value), verdict.tau, fill=False, ls="--", color=COLOURS["tq"]))
     wide.set(title="what was sent (dashed: TQ's tau)", xlim=(-4, 10.5), ylim=(-5, 9.5))
+    wide.set_ylabel("second number sent")
     close.set(xlim=(-0.8, 2.8), ylim=(-0.6, 3.0), title="a closer look")
-    close.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+    legend = close.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+    legend.legend_handles[2].set_sizes([120])  # the cross would cover its neighbours
     for name, title in RULES.items():
         print(f"{title:6} {float((parse(name, f=F)(x) - truth).norm()):.2f} from the mean of the honest")
     save(figure, "landing")

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from robagg.report.figures import STYLES
+
 IMAGES = Path(__file__).parents[1] / "images"
-COLOURS = {
-    "tq": "#0072b2",
-    "huber": "#d55e00",
-    "rfa": "#8a6d00",
-    "mca": "#009e73",
-    "krum": "#a3437e",
-    "cm": "#3d6fd9",
-    "tm": "#6b4fa0",
-    "nnm": "#009e73",
-    "mean": "#444444",
-}
-MARKS = {"tq": "*", "huber": "s", "rfa": "^", "mca": "D", "krum": "X", "cm": "v", "tm": "h", "nnm": "o", "mean": "P"}
+LOOKS = {name.lower(): look for name, look in STYLES.items()} | {"nnm": ("#009E73", "o")}
+COLOURS = {name: colour for name, (colour, _) in LOOKS.items()}
+MARKS = {name: mark for name, (_, mark) in LOOKS.items()}
+DASHES = {"cm": "--", "mean": ":", "krum": "-."}
 
 mpl.use("Agg")
 mpl.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "lines.markersize": 7})
+
+
+def line(name: str) -> dict[str, Any]:
+    """How a rule's line is drawn; TQ's is broad and below the others, so that none hides another."""
+    broad = {"linewidth": 3.4, "markersize": 12, "zorder": 1} if name == "tq" else {"zorder": 2}
+    return {"color": COLOURS[name], "marker": MARKS[name], "linestyle": DASHES.get(name, "-"), **broad}
 
 
 def save(figure: Figure, name: str) -> None:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from look import COLOURS, MARKS, save
+from look import line, save
 
 from robagg.lab import Options, grid, load, sweep
 
@@ -33,14 +33,14 @@ def main(store: Path) -> None:
         for rule, title in RULES.items():
             means = [sum(cell) / len(cell) for value in values if (cell := found[rule, f"{attack}({name}={value})"])]
             key = rule.split(" >> ")[0]
-            axis.plot(values, means, color=COLOURS[key], marker=MARKS[key], label=title)
+            axis.plot(values, means, **line(key), label=title)
             print(f"{attack} {title:8}", " ".join(f"{name}={v:g}: {m:.1f}" for v, m in zip(values, means, strict=True)))
         axis.set(xscale="log", xlabel=f"{attack.upper()}: strength {name}", ylim=(0, 100))
         axis.set_xticks(values, [f"{value:g}" for value in values], minor=False)
         axis.set_xticks([], minor=True)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("accuracy after 400 rounds, %")
-    axes[1].legend(loc="lower left", bbox_to_anchor=(1.0, 0.2), frameon=False)
+    axes[1].legend(loc="lower left", bbox_to_anchor=(1.0, 0.2), frameon=False, handlelength=3.5)
     save(figure, "profile")
 
 

@@ -31,7 +31,7 @@ def main() -> None:
     axes[0].set_ylabel("weight in the value, %")
     axes[0].set_ylim(0, 30)
     chosen = int(verdict.weights.argmax())  # Krum's one row
-    axes[-1].text(chosen, 27, "100 %", ha="center", va="top", color="white", fontsize=8, rotation=90)
+    axes[-1].text(chosen, 27, "100 %", ha="center", va="top", color="black", fontsize=8, rotation=90)
     save(figure, "verdict")
 
 

@@ -9,8 +9,18 @@ from robagg.data.optional import require
 from robagg.report.board import Board
 from robagg.report.curves import COLOURS, MARKERS
 
-STYLES = {"RFA": 1, "TM": 2, "CM": 3, "Krum": 0, "Huber": 5, "MCA": 7, "TQ": 6, "Mean": 4, "TQ_t": 5}
-"""Each rule has one colour and marker in all figures."""
+STYLES = {
+    "TQ": ("#0072B2", "*"),
+    "Huber": ("#D55E00", "s"),
+    "RFA": ("#E69F00", "^"),
+    "MCA": ("#009E73", "D"),
+    "Krum": ("#CC79A7", "X"),
+    "CM": ("#56B4E9", "v"),
+    "TM": ("#000000", "h"),
+    "Mean": ("#666666", "P"),
+    "TQ_t": ("#D55E00", "s"),
+}
+"""Each rule has one colour and marker in all figures: the colours of `curves`, TQ blue as in the playground."""
 
 
 def draw_board(board: Board, folder: Path) -> list[Path]:
@@ -140,8 +150,9 @@ def _draw_bias(title: str, picture: dict[str, Any]) -> Any:
     axes = figure.subplots()
     shown = {}
     (shown["Theorem 2"],) = axes.plot(delta, formula, color="black", linestyle="--")
-    (shown["Huber, measured"],) = axes.plot(delta, measured, color=COLOURS[5], marker="o", linestyle="none")
-    (shown["TQ, measured"],) = axes.plot(delta, tq, color=COLOURS[6], marker="X", linestyle="none")
+    for rule, bias in (("Huber", measured), ("TQ", tq)):
+        colour, marker = STYLES[rule]
+        (shown[f"{rule}, measured"],) = axes.plot(delta, bias, color=colour, marker=marker, linestyle="none")
     axes.set_xlabel(r"share of liars $\delta$")
     axes.set_ylabel("squared bias / honest variance")
     axes.grid(alpha=0.3)
@@ -164,14 +175,14 @@ def _finish(figure: Any, shown: dict[str, Any], title: str, columns: int = 8) ->
 
 
 def _style(row: str) -> dict[str, Any]:
-    k = STYLES.get(row.split(" (")[0], 0)
+    colour, marker = STYLES.get(row.split(" (")[0], (COLOURS[0], MARKERS[0]))
     loud = row == "TQ"
     return {
-        "color": COLOURS[k],
-        "marker": MARKERS[k],
+        "color": colour,
+        "marker": marker,
         "linestyle": "--" if "(fixed)" in row or row == "TQ_t" else "-",
         "linewidth": 2.8 if loud else 1.3,
-        "markersize": 6 if loud else 4.5,
+        "markersize": 9 if loud else 4.5,
         "zorder": 3 if loud else 2,
     }
 
