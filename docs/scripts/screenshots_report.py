@@ -64,7 +64,7 @@ def shoot_all(browser: Any, address: str) -> None:
         choose(page, rule, "bf")
         page.locator(".chips li", has_text=f"{rule} under").wait_for()
     figures = page.locator("figure")
-    shoot(page, "curves", page.locator("#chosen h2"), figures.filter(has_text="Tau over"))
+    shoot(page, "curves", page.locator("#chosen h2"), figures.filter(has_text="Distance of the Byzantine"))
     believed = figures.filter(has_text="Weights:")
     shoot(page, "believed", page.get_by_role("heading", name="Who was believed"), believed.last)
     shoot(page, "split", page.get_by_role("heading", name="How the data was split"), figures.filter(has_text="Labels:"))

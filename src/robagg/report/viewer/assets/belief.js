@@ -3,7 +3,6 @@
 import { find, make } from './page.js';
 import { term } from './words.js';
 import { known, nameOf } from './data.js';
-import { tell } from './scales.js';
 import { makeFigure } from './figure.js';
 import {
   hoverLabels,
@@ -80,8 +79,8 @@ function drawMistakes(run, trace, name) {
       points: trace.rounds.map((round, k) => [round, trace.byzantine_kept[k]]),
     },
   ];
-  const mean = (points) => points.reduce((sum, [, value]) => sum + value, 0) / points.length;
-  const note = `On average ${tell(mean(series[0].points))} of ${run.n - run.f} honest clients were dropped and ${tell(mean(series[1].points))} of ${run.f} Byzantine ones kept.`;
+  const mean = (points) => (points.reduce((sum, [, value]) => sum + value, 0) / points.length).toFixed(1);
+  const note = `On average ${mean(series[0].points)} of ${run.n - run.f} honest clients were dropped and ${mean(series[1].points)} of ${run.f} Byzantine ones kept.`;
   return lineFigure(`Mistakes: ${name}, seed ${run.seed}`, note, series, {
     y: 'clients',
     least: 0,

@@ -50,8 +50,9 @@ function tellFacts() {
     .map((run) => run.finished ?? '')
     .filter(Boolean)
     .sort();
+  const day = (moment) => moment.slice(0, 10).replaceAll('-', '\u2011'); // a date is not broken over two lines
   const when = days.length
-    ? `, finished ${days[0].slice(0, 10)}${days[0].slice(0, 10) === days.at(-1).slice(0, 10) ? '' : ` to ${days.at(-1).slice(0, 10)}`}`
+    ? `, finished ${day(days[0])}${day(days[0]) === day(days.at(-1)) ? '' : ` to ${day(days.at(-1))}`}`
     : '';
   find('facts').textContent =
     `${count(known.runs.length, 'run')} in ${count(cells.size, 'cell')}, ${tellSeconds(seconds)} of computing${when}`;

@@ -27,5 +27,6 @@ export function summarise(tables) {
 function tellBest(best, title, k) {
   const { mean, attack } = best[0].worst;
   const verb = k > 0 ? '' : best.length > 1 ? ' have the best worst case' : ' has the best worst case';
-  return `${best.map((row) => row.rule).join(' and ')}${verb}${title ? ` with ${title}` : ''}: ${mean.toFixed(1)} % under ${attack}`;
+  const place = title ? `${k > 0 ? 'with' : 'With'} ${title}, ` : '';
+  return `${place}${best.map((row) => row.rule).join(' and ')}${verb}: ${mean.toFixed(1)} % under ${attack}`;
 }
