@@ -31,7 +31,8 @@ x.shape
 """,
     "How far is each rule from the mean of the honest clients?",
     """
-for name in ["mean", "cm", "tm", "krum", "rfa", "mca", "huber", "tq", "nnm >> cm"]:
+names = ["mean", "cm", "tm", "krum", "rfa", "mca", "huber", "tq", "nnm >> cm"]
+for name in names:
     error = (ra.parse(name, f=f)(x) - honest.mean(0)).norm()
     print(f"{name:10} {error:7.2f}")
 """,
@@ -43,15 +44,24 @@ import matplotlib.pyplot as plt
 
 distances = [5, 10, 20, 30, 40, 60, 100, 200]
 side = torch.nn.functional.normalize(torch.randn(d), dim=0)
-for name in ["mean", "cm", "huber", "tq"]:
+looks = {
+    "mean": {"color": "#666666", "marker": "P", "linestyle": ":"},
+    "cm": {"color": "#56B4E9", "marker": "v", "linestyle": "--"},
+    "huber": {"color": "#D55E00", "marker": "s"},
+    "tq": {"color": "#0072B2", "marker": "*", "linewidth": 3, "markersize": 11},
+}
+for name, look in looks.items():
     off = []
     for far in distances:
-        x = torch.cat([honest, (honest.mean(0) + far * side).expand(f, d)])
-        off.append(float((ra.parse(name, f=f)(x) - honest.mean(0)).norm()))
-    plt.plot(distances, off, marker="o", label=name)
+        together = (honest.mean(0) + far * side).expand(f, d)
+        value = ra.parse(name, f=f)(torch.cat([honest, together]))
+        off.append(float((value - honest.mean(0)).norm()))
+    plt.plot(distances, off, label=name, **look)
 plt.xlabel("distance of the liars (honest clients: about 31)")
 plt.ylabel("error of the rule")
 plt.xscale("log")
+plt.xticks(distances, distances)
+plt.minorticks_off()
 plt.ylim(0, 60)
 plt.legend()
 plt.show()
@@ -66,12 +76,11 @@ data = torch.randn(1000, 8)
 labels = (data[:, 0] > data[:, 1]).long()
 clients = [(data[i::10], labels[i::10]) for i in range(10)]
 model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+how = {"rounds": 40, "momentum": 0.9, "rate": 0.3, "evaluate_every": 4}
 for rule in ["mean", "huber", "tq"]:
-    result = ra.train(
-        model, clients, rule, "ipm", f=3, test=(data, labels), rounds=40, momentum=0.9, rate=0.3, evaluate_every=4
-    )
+    result = ra.train(model, clients, rule, "ipm", f=3, test=(data, labels), **how)
     rounds, accuracy = zip(*result.curve, strict=True)
-    plt.plot(rounds, accuracy, marker="o", label=rule)
+    plt.plot(rounds, accuracy, label=rule, **looks[rule])
 plt.xlabel("round")
 plt.ylabel("accuracy, %")
 plt.legend()
@@ -95,13 +104,15 @@ class Nearest(GramRule):
 
     def weights(self, sketch: Sketch) -> Weights:
         keep = sketch.n - sketch.f
-        order = sketch.squared_distances(sketch.centre()).sort(stable=True).indices[:keep]
-        share = torch.zeros(sketch.n, dtype=torch.float64).index_fill(0, order, 1 / keep)
+        distances = sketch.squared_distances(sketch.centre())
+        nearest = distances.sort(stable=True).indices[:keep]
+        share = torch.zeros_like(distances).index_fill(0, nearest, 1 / keep)
         return Weights(sketch.on_rows(share))
 
 
 x = torch.cat([honest, liars])
-print(f"{float((Nearest(f=f)(x) - honest.mean(0)).norm()):.2f} from the honest mean")
+off = (Nearest(f=f)(x) - honest.mean(0)).norm()
+print(f"{off:.2f} from the honest mean")
 print(Nearest(f=f).explain(x).not_believed)
 """,
 ]
