@@ -1,6 +1,7 @@
 """What mkdocs calls while it builds the site.
 
-Formulas become MathML, so that pages need no script and no network; the playground is put beside the pages.
+Formulas become MathML, so that pages need no script and no network; wide pages get the whole width; the playground is
+put beside the pages.
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ from robagg.report.playground import write_playground
 TIGHT = re.compile(r"<mo(?: stretchy=\"false\")?>(&#x0007C;|&#x0002F;|\||/)</mo>")
 """Bars and slashes: as operators they would stand apart from what they belong to."""
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """The paper's tables are wide: their pages have no list of headings at the side."""
+    if page.file.src_uri.startswith("paper/"):
+        page.meta["hide"] = ["toc"]
+    return markdown
 
 
 def on_page_content(content: str, **_: Any) -> str:

@@ -84,7 +84,8 @@ def paper(
 
 def show_board(console: Console, board: Board) -> None:
     """Tables, the comparison and the orderings, in the terminal."""
-    console.print(f"\n[bold]{_plain(board.experiment.name)}: {_plain(board.title)}[/]")
+    title = f"\n{board.experiment.name}: {board.title}".replace(" [", "\n[")  # a mark has a line of its own
+    console.print(title, style="bold", markup=False, soft_wrap=True)
     console.print(tell_counts(board) + (" The paper's means are in brackets." if compare(board) else ""))
     for sheet in divide(board):
         title = ", ".join(filter(None, [sheet.title, name_column(board, sheet)]))

@@ -31,7 +31,7 @@ def write_page(board: Board, pictures: Sequence[str] = ()) -> str:
         parts.append("Mean ± deviation over seeds; the paper's in brackets. The best worst case is bold.")
     for sheet in divide(board):
         title = ", ".join(filter(None, [sheet.title, name_column(board, sheet)]))
-        parts.append(render_rows(title, head_of(board, sheet), tell_beside(board, sheet), "markdown"))
+        parts.append(render_rows(title, head_of(board, sheet), tell_beside(board, sheet, gap="<br>"), "markdown"))
     if paired:
         parts += ["## Difference to the paper", "\n".join(f"- {line}" for line in summarise(paired))]
         parts.append("Bold: more than two of the paper's deviations and a point.")
