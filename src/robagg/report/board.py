@@ -22,7 +22,7 @@ Curve = list[tuple[int, float]]
 
 @dataclass(frozen=True)
 class Board:
-    """The cells of an experiment; panels of which nothing is there are left out."""
+    """The cells of an experiment; panels, and rows of a panel, of which nothing is there are left out."""
 
     experiment: Experiment
     plan: Plan
@@ -33,7 +33,7 @@ class Board:
     """Runs in all."""
     found: int = 0
     absent: tuple[str, ...] = ()
-    """Panels of which nothing is there."""
+    """Panels and rows of which nothing is there."""
     notes: tuple[str, ...] = ()
     beside: Mapping[str, Mapping[Spot, float]] = field(default_factory=dict)
     """Means of other experiments that a claim compares with, by their names."""
@@ -114,14 +114,13 @@ def _fill(
     experiment: Experiment, plan: Plan, records: Mapping[str, Record], beside: Mapping[str, Mapping[Spot, float]]
 ) -> Board:
     places = experiment.lay(plan)
-    filled = {place.panel for place in places if place.run.key in records}
+    filled = {(place.panel, place.row) for place in places if place.run.key in records}
+    kept = [place for place in places if (place.panel, place.row) in filled]
     cells: dict[Spot, list[Record]] = {}
-    for place in places:
-        if place.panel in filled:
-            cells.setdefault((place.panel, place.row, place.column), []).extend(
-                [records[place.run.key]] if place.run.key in records else []
-            )
-    kept = [place for place in places if place.panel in filled]
+    for place in kept:
+        cells.setdefault((place.panel, place.row, place.column), []).extend(
+            [records[place.run.key]] if place.run.key in records else []
+        )
     return Board(
         experiment,
         plan,
@@ -129,10 +128,20 @@ def _fill(
         {spot: curve for spot, found in cells.items() if (curve := _average(found))},
         wanted=len(kept),
         found=sum(len(found) for found in cells.values()),
-        absent=tuple(dict.fromkeys(place.panel for place in places if place.panel not in filled)),
+        absent=_tell_absent(places, filled),
         notes=(*experiment.notes, *_tell_strengths(kept)),
         beside=beside,
     )
+
+
+def _tell_absent(places: list[Place], filled: set[tuple[str, str]]) -> tuple[str, ...]:
+    """Names of panels that have nothing, of rows that have nothing anywhere, and of rows in the panels they lack."""
+    panels, rows = {panel for panel, _ in filled}, {row for _, row in filled}
+    told = dict.fromkeys(place.panel for place in places if place.panel not in panels)
+    for place in places:
+        if place.panel in panels and (place.panel, place.row) not in filled:
+            told[place.row if place.row not in rows else f"{place.panel} {place.row}"] = None
+    return tuple(told)
 
 
 def _look_beside(experiment: Experiment, plan: Plan, store: Path) -> dict[str, dict[Spot, float]]:

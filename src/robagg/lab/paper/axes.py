@@ -10,10 +10,8 @@ Change = Mapping[str, Any]
 Axis = Mapping[str, Change]
 """What varies, by the label that people read."""
 
-MCA_SIGMA: float | None = None
+MCA_SIGMA = 5.0
 """MCA's fixed width, which the paper does not state: the candidate of `robagg paper mca-sigma` whose row is nearest."""
-
-MCA_ROWS = {"MCA (median)": "mca"} | ({} if MCA_SIGMA is None else {"MCA (fixed)": f"mca(sigma={MCA_SIGMA})"})
 
 
 def vary(field: str, values: Mapping[str, Any] | Iterable[Any], name: str | None = None) -> Axis:
@@ -36,7 +34,11 @@ def tell_f(rule: str, f: int) -> str:
     return f"{rule[:-1]}, f={f})" if rule.endswith(")") else f"{rule}(f={f})"
 
 
-RULES = vary("rule", {"RFA": "rfa", "TM": "tm", "CM": "cm", "Krum": "krum", "Huber": "huber", **MCA_ROWS, "TQ": "tq"})
+_OTHERS = {"RFA": "rfa", "TM": "tm", "CM": "cm", "Krum": "krum", "Huber": "huber", "MCA (median)": "mca"}
+RULES = vary("rule", {**_OTHERS, "TQ": "tq"})
+FIXED = "MCA (fixed)"
+CNN_RULES = vary("rule", {**_OTHERS, FIXED: f"mca(sigma={MCA_SIGMA})", "TQ": "tq"})
+"""With MCA's fixed width too, where the model is the one it was found on."""
 ATTACKS = vary("attack", {"GA": "ga", "ALIE": "alie", "BF": "bf", "IPM": "ipm", "LF": "lf", "MIMIC": "mimic"})
 MIXERS = vary("mixer", {"alone": "", "with NNM": "nnm", "with Bucketing": "bucketing"})
 RHOS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from robagg.lab.paper.axes import Axis, Change
+from robagg.lab.paper.axes import FIXED, Axis, Change
 from robagg.lab.paper.claims import Claim
 from robagg.lab.paper.only import Only
 from robagg.lab.run import Run
@@ -110,14 +110,19 @@ class Experiment:
         return places
 
     def shrink(self, plan: Plan) -> Experiment:
-        """The experiment as planned: a quick one has every second point of a line, and one panel for all its tasks."""
+        """The experiment as planned: a quick one has every second point of a line, and one panel for all its tasks.
+
+        MCA's fixed width is left out of it: it was found on another model.
+        """
         if not plan.quick:
             return self
         step = 2 if self.kind == "lines" else 1
         panels: dict[str, Panel] = {}
         for panel in self.panels:
             label = QUICK_TASK if "task" in panel.fixed else panel.label
-            panels.setdefault(label, replace(panel, label=label, columns=dict([*panel.columns.items()][::step])))
+            rows = {name: row for name, row in panel.rows.items() if name != FIXED}
+            columns = dict([*panel.columns.items()][::step])
+            panels.setdefault(label, replace(panel, label=label, rows=rows, columns=columns))
         return replace(self, panels=tuple(panels.values()))
 
     def refuse(self, places: list[Place], root: str | None) -> dict[str, str]:

@@ -7,7 +7,7 @@ from robagg.lab.paper import table3
 from robagg.lab.paper.axes import ATTACKS, vary
 from robagg.lab.paper.experiment import Experiment, Panel
 
-CANDIDATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+CANDIDATES = (1.0, 2.0, 3.0, 4.0, 5.0, 7.0)
 
 
 def make_experiment(sigmas: Sequence[float] = CANDIDATES) -> Experiment:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,8 +28,10 @@ def perform(
     """Do what is missing; data are looked for first, so that what is not there is said once and not for every run."""
     places = choose(experiment, plan, options, say)
     options = replace(options, plugins=(*options.plugins, *experiment.plugins))
-    settled = {key for key, record in Store(store).read().records.items() if record["status"] == "ok"}
     runs = [place.run for place in places]
+    for name, count in adopt(runs, store).items():
+        say(f"taken over from {name}: {count} run{'s' * (count > 1)}")
+    settled = {key for key, record in Store(store).read().records.items() if record["status"] == "ok"}
     missing = _find_missing([run for run in runs if run.key not in settled], options)
     for task, error in missing.items():
         say(f"left out: {task}: {error}")
@@ -37,6 +39,20 @@ def perform(
     if not kept:
         raise next(iter(missing.values()))
     return sweep(kept, store, options=options, watcher=watcher)
+
+
+def adopt(runs: Sequence[Run], store: Path) -> dict[str, int]:
+    """Copy results of the runs that stores beside this one have: experiments share cells, and none is run twice."""
+    counts: dict[str, int] = {}
+    with Store(store) as own:
+        wanted = {run.key for run in runs if own.records.get(run.key, {}).get("status") != "ok"}
+        for path in sorted(set(store.parent.glob("*.jsonl")) - {store}) if wanted else []:
+            for key, record in Store(path).read().records.items():
+                if key in wanted and record["status"] == "ok":
+                    wanted.remove(key)
+                    own.append(record)
+                    counts[path.name] = counts.get(path.name, 0) + 1
+    return counts
 
 
 def _find_missing(runs: list[Run], options: Options) -> dict[str, ImportError]:
