@@ -15,8 +15,8 @@ from robagg.report.playground import write_playground
 
 IMAGES = Path(__file__).parents[1] / "images"
 VIEWS = {
-    "playground": ("good", "light", 1200, 1110, False),
-    "playground-dark": ("near", "dark", 1200, 1110, False),
+    "playground": ("good", "light", 1200, 1140, False),
+    "playground-dark": ("near", "dark", 1200, 1140, False),
     "playground-phone": ("far", "light", 400, 860, False),
 }
 
