@@ -14,6 +14,7 @@ pytest.importorskip("sklearn", reason="needs scikit-learn, for the digits")
 
 import robagg
 from flower.deployment import Deployment
+from flower.newcomers import WITH_MOMENTUM, add_momentum, change, copy_newcomer
 
 pytestmark = [
     pytest.mark.slow,
@@ -55,19 +56,25 @@ def test_one_hostile_node_and_one_killed_do_not_stop_the_learning(tmp_path: Path
     assert accuracy > 80
 
 
-def test_a_client_that_ends_its_process_in_every_round_is_the_only_one_lost(tmp_path: Path) -> None:
-    app = copy_example(tmp_path)
+def test_a_crashing_client_is_the_only_one_lost_and_momentum_outlives_the_processes(tmp_path: Path) -> None:
+    app, other = copy_example(tmp_path), copy_newcomer(tmp_path / "other")
+    change(other, nodes=4)
+    add_momentum(other)
     log = tmp_path / "verdicts.jsonl"
-    config = f'attacks="crash" num-server-rounds=3 local-epochs=5 min-nodes=4 timeout=30.0 log-file="{log}"'
+    config = f'attacks="crash" num-server-rounds=2 local-epochs=8 min-nodes=4 timeout=60.0 log-file="{log}"'
     with Deployment(tmp_path, 4, [str(Path(robagg.__file__).parents[1])]) as deployment:
         run = deployment.start("run", "flwr", "run", str(app), "test", "--stream", "--run-config", config)
         deployment.wait_until("run", "test accuracy", 400)
         run.wait(60)
+        deployment.start("momentum", "flwr", "run", str(other), "test", "--stream")
+        deployment.wait_until("momentum", "the model is", 200)
+        assert WITH_MOMENTUM in deployment.said("momentum")
         said = deployment.said("run")
     rounds = [json.loads(line) for line in log.read_text().splitlines()]
-    lost = [[node["node"] for node in entry["nodes"] if not node["replied"]] for entry in rounds]
-    assert len(lost) == 3
+    lost = [{node["node"] for node in entry["nodes"] if not node["replied"]} for entry in rounds]
+    assert len(lost) == 2
     assert all(len(nodes) == 1 for nodes in lost), lost
+    assert lost[0] == lost[1]
     assert not any(entry["skipped"] for entry in rounds)
     accuracy = float(re.search(r"test accuracy ([\d.]+)%", said).group(1))  # type: ignore[union-attr]
     print(f"accuracy {accuracy}, {[node['reason'] for entry in rounds for node in entry['nodes'] if node['reason']]}")

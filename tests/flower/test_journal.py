@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 from pathlib import Path
@@ -46,6 +47,21 @@ def test_the_file_holds_every_round_and_reads_back(tmp_path: Path) -> None:
     assert [report.to_json() for report in reports] == path.read_text().splitlines()
     assert "rejected" in str(reports[0])
     assert "skipped" in str(reports[2])
+
+
+def test_robagg_show_reads_the_file(tmp_path: Path) -> None:
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from robagg.cli.app import app
+
+    strategy = RobustStrategy(ra.TQ(f=2), log_file=tmp_path / "rounds.jsonl")
+    for server_round in (1, 2):
+        run_round(strategy, pack(MODEL), contents(), server_round)
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "rounds.jsonl"), "--format", "csv"])
+    assert shown.exit_code == 0
+    rows = {row["node"]: row for row in csv.DictReader(shown.output[shown.output.index("node,") :].splitlines())}
+    assert (rows["100"]["rejected"], rows["101"]["rejected"], rows["109"]["replied"]) == ("2", "0", "0")
 
 
 def test_huge_distances_and_node_ids_are_json(tmp_path: Path) -> None:

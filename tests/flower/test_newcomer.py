@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import site
 import subprocess
 import sys
@@ -17,24 +15,12 @@ pytest.importorskip("ray", reason="needs flwr[simulation]")
 pytest.importorskip("hatchling", reason="builds the wheel")
 
 from flower.deployment import Deployment
+from flower.newcomers import WITH_MOMENTUM, add_momentum, change, copy_newcomer
 
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-
-
-def change(source: str, page: str) -> str:
-    """Apply the page's first diff to a source, line by line."""
-    block = re.search(r"```diff\n(.*?)```", page, re.DOTALL)
-    assert block is not None
-    gone = [line[1:] for line in block.group(1).splitlines() if line.startswith("-")]
-    come = [line[1:] for line in block.group(1).splitlines() if line.startswith("+")]
-    assert len(gone) == len(come) == 2
-    for old, new in zip(gone, come, strict=True):
-        assert source.count(old + "\n") == 1, f"the app has no line {old!r}"
-        source = source.replace(old, new)
-    return source
 
 
 def install(folder: Path) -> Path:
@@ -68,16 +54,18 @@ def install(folder: Path) -> Path:
 
 def test_one_line_changed_and_the_broken_client_is_no_more_than_a_line_in_the_log(tmp_path: Path) -> None:
     programs = install(tmp_path)
-    app = tmp_path / "app"
-    shutil.copytree(HERE / "newcomer", app, ignore=shutil.ignore_patterns("__pycache__"))
-    server = app / "newcomer" / "server_app.py"
+    app = copy_newcomer(tmp_path / "app")
     command = ["flwr", "run", str(app), "test", "--stream", "--federation-config", "num-supernodes=5"]
     with Deployment(tmp_path, 0, [], programs=programs) as deployment:
         deployment.start("before", *command)
         deployment.wait_until("before", "the model is", 200)
-        server.write_text(change(server.read_text(), (ROOT / "docs" / "flower.md").read_text()))
+        change(app)
         deployment.start("after", *command)
         deployment.wait_until("after", "the model is", 200)
+        add_momentum(app)
+        deployment.start("momentum", *command)
+        deployment.wait_until("momentum", "the model is", 200)
         assert "the model is [nan" in deployment.said("before")
         assert "the model is [3.0, 3.0, 3.0, 3.0]" in deployment.said("after")
         assert "rejected: not finite" in deployment.said("after")
+        assert WITH_MOMENTUM in deployment.said("momentum")
