@@ -106,11 +106,12 @@ def _escape(text: str) -> str:
     r"""Signs that LaTeX keeps to itself, and letters as mathematics.
 
     >>> _escape("rho=0.6, told f_max, 5 % of f")
-    '$\\rho=0.6$, told f\\_max, 5 \\% of $f$'
+    '$\\rho=0.6$, told $f_{\\max}$, 5 \\% of $f$'
     """
     for sign, written in _SIGNS.items():
         text = text.replace(sign, written)
-    text = re.sub(r"\b(rho\b|f(?=\)| |=|,|\.?$))(=\d+(?:\.\d+)?)?", _write_letter, text)
+    text = re.sub(r"\bf\\_max(=\d+)?", lambda found: rf"$f_{{\max}}{found[1] or ''}$", text)
+    text = re.sub(r"(?<!\$)\b(rho\b|f(?=\)| |=|,|\.?$))(=\d+(?:\.\d+)?)?", _write_letter, text)
     return re.sub(r"\b(c0|z) = (\d[\d.]*\d|\d)", lambda found: f"${_LETTERS[found[1]]}={found[2]}$", text)
 
 
