@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 LOWEST = (1, 41)
 HIGHEST = (1, 42)
-"""The lowest and the highest minor version of flwr that the tests have run on; newer ones are let in."""
+"""The lowest and the highest version of flwr that all tests have run on, in both engines; newer ones are let in."""
 
 HOW = "pip install 'robagg[flower]'"
 
