@@ -95,7 +95,7 @@ class Passes:
             value, alarm = kernels.trim(rows, lo, hi, mix=mix, compute=self.compute(rows))
             self._raise_alarm(alarm)
             if mix is not None:  # the rows may be finite and a rounded mean of the largest numbers not
-                self._raise_alarm(~torch.isfinite(value).all())
+                self._raise_alarm(~torch.isfinite(value.sum()))
             values.append(value)
         return values
 
@@ -171,6 +171,6 @@ class Passes:
             self._raise_alarm((lengths[:n] < TINY[coarse]).sum() > few)
         blur: Tensor | float = 0.0
         if mix is not None:  # the sums that made the rows were rounded in proportion to the rows, not to their gaps
-            length2 = torch.stack([median.double().square().sum() for median in medians]).sum()
-            blur = (8 * torch.finfo(coarse).eps) ** 2 * length2
+            lengths = torch.stack([torch.linalg.vector_norm(median, dtype=torch.float64) for median in medians])
+            blur = (8 * torch.finfo(coarse).eps) ** 2 * lengths.square().sum()
         return medians, Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)

@@ -234,6 +234,19 @@ def test_anchors_join_the_gram_and_not_the_median(n: int, isa: str) -> None:
         check_sketch(got, reference.sketch(x, anchors=anchors, compute=compute))
 
 
+@pytest.mark.parametrize("n", [2, 5, 20, 33])
+def test_rows_that_are_mixed_alike_come_out_alike(n: int, isa: str) -> None:
+    # One weight a row, as NNM has; rows 0, 3, 6, ... take the same rows, in pairs with others that take different ones.
+    mix = torch.tensor([[float((i + j) % 3 != 0) for j in range(n)] for i in range(n)], dtype=F64)
+    mix /= mix.sum(1, keepdim=True)
+    x = draw(n, 1031)
+    got = cpu.sketch(x, mix=mix, compute=F32, isa=isa)
+    check_sketch(got, reference.sketch(x, mix=mix, compute=F32), exact=False)
+    gram = got[2]
+    for i in range(3, n):
+        assert torch.equal(gram[i], gram[i - 3])
+
+
 @pytest.mark.parametrize("n", [1, 2, 9, 20, 35, 70])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_mixed_rows_agree_with_the_reference(n: int, sparse: bool, isa: str) -> None:

@@ -34,9 +34,10 @@ struct job {
     int32_t *alarm;
 };
 
-struct term { /* one non-zero of the mix */
+struct term { /* what a pair of mixed rows takes of one row */
     int64_t row;
-    double weight;
+    int32_t who; /* 1: the first of the pair, 2: the second, 3: both */
+    double weight[2];
 };
 
 struct sums { /* of one chunk of columns */
@@ -47,13 +48,14 @@ struct sums { /* of one chunk of columns */
 static const struct row origin = {NULL, 1, FLOAT32, 0};
 
 struct plan {
-    int op, mixed, direct; /* direct: rows are sorted where they lie */
+    int op, mixed, direct, even; /* direct: rows are used where they lie; even: a mixed row has one weight */
     int64_t n, m, size, lo, hi, d, tile, chunk;
     const struct row *rows;
     const double *weights;
     void *value;
-    struct term *terms; /* those of mixed row i end at terms + ends[i] */
+    struct term *terms; /* those of the mixed rows 2k and 2k + 1 end at terms + ends[k] */
     int64_t *ends;
+    double *scale; /* even: the weight of each mixed row */
     struct sums *sums;
     void (*pass)(const struct plan *, int64_t, int64_t, void *, struct sums *);
     int64_t chunks;
@@ -314,16 +316,27 @@ static void *work(void *argument)
 static void list_terms(struct plan *p)
 {
     struct term *term = p->terms;
-    for (int64_t i = 0; i < p->m; i++) {
+    p->even = 1;
+    for (int64_t i = 0; i < p->m; i++) p->scale[i] = 0;
+    for (int64_t i = 0; i < p->m; i += 2) {
         for (int64_t j = 0; j < p->n; j++) {
-            int used = p->weights[i * p->n + j] != 0;
-            if (i == 0 && !used) {
-                used = 1;
-                for (int64_t k = 0; k < p->m; k++) used &= p->weights[k * p->n + j] == 0;
+            struct term it = {.row = j};
+            for (int64_t k = i; k < p->m && k < i + 2; k++) {
+                const double weight = it.weight[k - i] = p->weights[k * p->n + j];
+                if (weight == 0) continue;
+                it.who |= 1 << (k - i);
+                p->even &= p->scale[k] == 0 || p->scale[k] == weight;
+                p->scale[k] = weight;
             }
-            if (used) *term++ = (struct term){j, p->weights[i * p->n + j]};
+            if (i == 0 && !it.who) {
+                it.who = 1;
+                for (int64_t k = 0; k < p->m; k++)
+                    if (p->weights[k * p->n + j] != 0) it.who = 0;
+                p->even &= !it.who;
+            }
+            if (it.who) *term++ = it;
         }
-        p->ends[i] = term - p->terms;
+        p->ends[i / 2] = term - p->terms;
     }
 }
 
@@ -349,10 +362,10 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     p.chunk = (share > least ? share : least) * p.tile;
     p.chunks = p.chunk ? (p.d + p.chunk - 1) / p.chunk : 0;
 
-    /* Rows that need no converting are sorted where they lie, unless more of them share their place in a page than a
+    /* Rows that need no converting are used where they lie, unless more of them share their place in a page than a
        cache has room for, as rows of 2^k columns do: copied one after the other they do not drive each other out. */
     int64_t together = 0;
-    p.direct = !p.mixed;
+    p.direct = 1;
     for (int64_t k = 0; k < p.n; k++) {
         p.direct &= p.rows[k].stride == 1 && p.rows[k].dtype == (job->wide ? FLOAT64 : FLOAT32);
         together += ((uintptr_t)p.rows[k].data - (uintptr_t)p.rows[0].data) % 4096 < LINE;
@@ -365,13 +378,14 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     const size_t gram = job->op == SKETCH ? (size_t)(size * size) : 0;
     const size_t terms = p.mixed ? (size_t)(p.m * p.n) : 0;
     const size_t bytes = (size_t)threads * (own + LINE) + (size_t)p.chunks * (sizeof *p.sums + gram * sizeof(double)) +
-                         terms * sizeof *p.terms + (size_t)p.m * sizeof *p.ends + 4 * LINE;
+                         terms * sizeof *p.terms + (size_t)p.m * (sizeof *p.ends + sizeof *p.scale) + 4 * LINE;
     void *block;
     if (posix_memalign(&block, LINE, bytes)) return 1;
     char *at = (char *)block + (size_t)threads * (own / LINE + 1) * LINE;
     p.sums = (struct sums *)at, at += (size_t)p.chunks * sizeof *p.sums;
     p.terms = (struct term *)at, at += terms * sizeof *p.terms;
     p.ends = (int64_t *)at, at += (size_t)p.m * sizeof *p.ends;
+    p.scale = (double *)at, at += (size_t)p.m * sizeof *p.scale;
     memset(at, 0, (size_t)p.chunks * gram * sizeof(double));
     for (int64_t k = 0; k < p.chunks; k++) p.sums[k] = (struct sums){0, (double *)at + (size_t)k * gram, 0};
     if (p.mixed) list_terms(&p);

@@ -23,7 +23,7 @@ typedef V NAME(loose) __attribute__((aligned(sizeof(T)))); /* the same vector at
 #endif
 
 struct NAME(tile) {
-    const T **from;     /* where the rows lie: in the stack, or converted or mixed in y */
+    const T **from;     /* where the rows lie that are sorted: in the stack, or converted or mixed in y */
     const char **ahead; /* where the rows' next tile begins */
     V *y;               /* rows and anchors, at last less the median; `pitch` vectors from one to the next */
     V *centre, *mad;
@@ -255,23 +255,48 @@ static void NAME(gram)(const struct NAME(tile) *t, ptrdiff_t n, ptrdiff_t size, 
     }
 }
 
-/* Rows of the mix times `raw` into y. Eight vectors of columns at a time, so that what is read again and again stays in
-   the nearest cache; the list has no zero coefficients, so sparse matrices cost what they hold. */
-static void NAME(mix)(const struct plan *p, const struct NAME(tile) *t, const V *raw)
+/* Rows of the mix times the raw rows into y, two at a time, so that what both take is read once; some vectors of columns
+   at a time, so that what is read again and again stays in the nearest cache. Every mixed row adds up in the order of
+   the raw ones: rows that are mixed alike come out alike. Where each has one weight, half of the sums are plain
+   additions, which units do that multiply nothing. */
+static inline __attribute__((always_inline)) void
+NAME(mix_pairs)(const struct plan *p, const struct NAME(tile) *t, const T *const *raw, const int even)
 {
+    enum { W = BLOCK == 5 ? WIDE : WIDE / 2 }; /* two sums of W vectors must fit into the registers */
     const ptrdiff_t pitch = t->pitch;
-    for (ptrdiff_t v = 0; v < t->count; v += WIDE) {
+    for (ptrdiff_t v = 0; v < t->count; v += W) {
         const struct term *term = p->terms;
-        for (ptrdiff_t i = 0; i < p->m; i++) {
-            V sum[WIDE];
-            _Pragma("GCC unroll 8") for (int k = 0; k < WIDE; k++) sum[k] = SPLAT((T)0);
-            for (; term < p->terms + p->ends[i]; term++) {
-                const V *source = raw + term->row * pitch + v, c = SPLAT((T)term->weight);
-                _Pragma("GCC unroll 8") for (int k = 0; k < WIDE; k++) sum[k] = FMA(source[k], c, sum[k]);
+        for (ptrdiff_t i = 0; i < p->m; i += 2) {
+            V a[W], b[W];
+            _Pragma("GCC unroll 8") for (int k = 0; k < W; k++) a[k] = b[k] = SPLAT((T)0);
+            for (; term < p->terms + p->ends[i / 2]; term++) {
+                const LOOSE *const from = (const LOOSE *)(raw[term->row] + v * VLEN);
+                const V first = SPLAT((T)term->weight[0]), second = SPLAT(even ? (T)1 : (T)term->weight[1]);
+#define ADD_FIRST (a[k] = even ? (V)(a[k] + from[k]) : (V)FMA(from[k], first, a[k]))
+#define ADD_SECOND (b[k] = FMA(from[k], second, b[k]))
+                if (term->who == 3)
+                    _Pragma("GCC unroll 8") for (int k = 0; k < W; k++) ADD_FIRST, ADD_SECOND;
+                else if (term->who == 1)
+                    _Pragma("GCC unroll 8") for (int k = 0; k < W; k++) ADD_FIRST;
+                else
+                    _Pragma("GCC unroll 8") for (int k = 0; k < W; k++) ADD_SECOND;
+#undef ADD_FIRST
+#undef ADD_SECOND
             }
-            _Pragma("GCC unroll 8") for (int k = 0; k < WIDE; k++) t->y[i * pitch + v + k] = sum[k];
+            const V scale[2] = {SPLAT((T)p->scale[i]), SPLAT((T)p->scale[i + 1 < p->m ? i + 1 : i])};
+            V *const to = t->y + i * pitch + v;
+            _Pragma("GCC unroll 8") for (int k = 0; k < W; k++) to[k] = even ? (V)(a[k] * scale[0]) : a[k];
+            if (i + 1 < p->m)
+                _Pragma("GCC unroll 8") for (int k = 0; k < W; k++)
+                    to[pitch + k] = even ? (V)(b[k] * scale[1]) : b[k];
         }
     }
+}
+
+static void NAME(mix)(const struct plan *p, const struct NAME(tile) *t, const T *const *raw)
+{
+    if (p->even) NAME(mix_pairs)(p, t, raw, 1);
+    else NAME(mix_pairs)(p, t, raw, 0);
 }
 
 /* Scratch bytes of one thread, in the order in which `sorted` deals them out. */
@@ -280,7 +305,7 @@ static size_t NAME(scratch)(const struct plan *p)
     const size_t blocks = (size_t)(p->size + BLOCK - 1) / BLOCK, m = (size_t)p->m, n = (size_t)p->n;
     const size_t rows = (size_t)p->size + (p->mixed ? n : 0) + 2;
     return rows * ((size_t)p->tile * sizeof(T) + LINE) + (m + blocks * (blocks + 1) / 2 * BLOCK * BLOCK) * sizeof(V) +
-           (2 * m + n) * sizeof(void *);
+           (2 * m + 2 * n) * sizeof(void *);
 }
 
 /* Columns begin..end of sketch or trim: the median or trimmed mean to p->value, and this chunk's own sums to `sums`. */
@@ -298,7 +323,8 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
     const V zero = SPLAT((T)0);
     V trouble[4] = {zero, zero, zero, zero};
     t->from = (const T **)(products + lanes);
-    t->ahead = (const char **)(t->from + m);
+    const T **const sent = p->mixed ? t->from + m : t->from; /* where the rows lie that were sent */
+    t->ahead = (const char **)(t->from + m + (p->mixed ? n : 0));
     const int median = p->op == TRIM && p->lo == (m - 1) / 2 && p->hi == m / 2 + 1;
     double spread[8] = {0};
     int since = 0;
@@ -312,7 +338,7 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
             T *const copy = (T *)(raw + i * pitch);
             if (!direct) NAME(load)(copy, row, at, some, count * VLEN);
             const T *const where = direct ? (const T *)row->data + at : copy;
-            if (!p->mixed) t->from[i] = where;
+            sent[i] = where;
             if (p->op == TRIM) /* 0 times what is not finite is NaN */
                 for (ptrdiff_t v = 0; v < count; v += 4)
                     _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)
@@ -323,7 +349,7 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
             t->ahead[i] = (const char *)row->data + (at + p->tile) * row->stride * row->bytes;
         }
         if (p->mixed) {
-            NAME(mix)(p, t, raw);
+            NAME(mix)(p, t, sent);
             for (ptrdiff_t i = 0; i < m; i++) t->from[i] = (const T *)(t->y + i * pitch);
         }
 #ifdef FUSED
