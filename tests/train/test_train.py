@@ -14,6 +14,7 @@ from robagg.attacks import parse as parse_attack
 from robagg.data import Rho
 from robagg.models import batchnorm, build
 from robagg.train import Federation, Loop, Result, Settings, train, unpack_weights
+from robagg.train.layout import channels_last
 from robagg.train.seeds import generator
 from train.twin import train_plainly
 
@@ -271,3 +272,19 @@ def test_seeds_of_different_purposes_differ() -> None:
     draws = {float(torch.rand(1, generator=generator(0, p))) for p in ("batches", "attack", "split", "rule")}
     assert len(draws) == 4
     assert not math.isnan(sum(draws))
+
+
+@pytest.mark.parametrize("name", ["cnn", "resnet20"])
+def test_how_images_lie_in_memory_changes_no_gradient(name: str) -> None:
+    model, shape = build(name, seed=3).eval(), (1, 28, 28) if name == "cnn" else (3, 32, 32)
+    x, y = torch.randn(6, *shape, generator=torch.Generator().manual_seed(0)), torch.arange(6)
+
+    def differentiate() -> list[Tensor]:
+        return list(torch.autograd.grad(nn.functional.cross_entropy(model(x), y), list(model.parameters())))
+
+    plain = differentiate()
+    with channels_last(model):
+        turned = differentiate()
+    for a, b in zip(plain, turned, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())

@@ -17,6 +17,7 @@ from robagg.stack import read
 from robagg.train import seeds
 from robagg.train.dense import Dense
 from robagg.train.gradients import Looped, Loss, Mapped, Work
+from robagg.train.layout import channels_last
 from robagg.train.settings import Settings
 from robagg.train.shards import Shards
 from robagg.verdict import Outcome
@@ -216,8 +217,9 @@ class Federation:
         self.model.eval()
         size = size if self.device.type == "cpu" else 10000
         right = torch.zeros((), device=self.device, dtype=torch.int64)
-        for at in range(0, len(test[1]), size):
-            right += (self.model(test[0][at : at + size]).argmax(1) == test[1][at : at + size]).sum()
+        with channels_last(self.model):
+            for at in range(0, len(test[1]), size):
+                right += (self.model(test[0][at : at + size]).argmax(1) == test[1][at : at + size]).sum()
         self.model.train()
         return 100 * int(right) / len(test[1])
 

@@ -11,6 +11,7 @@ from torch.func import grad_and_value, vmap
 
 from robagg.models import batchnorm
 from robagg.models.flat import Flat
+from robagg.train.layout import channels_last
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -35,11 +36,12 @@ class Looped:
         """Call `use(i, gradient)` for each client's batches x (clients, steps*b, ...), y; the losses (clients,) and
         BatchNorm statistics (clients, s)."""
         losses, statistics = [], []
-        for i in range(len(x)):
-            gradient, loss = self._one(x[i], y[i])
-            losses.append(loss)
-            statistics.append(batchnorm.collect(self.model))
-            use(i, gradient)
+        with channels_last(self.model):
+            for i in range(len(x)):
+                gradient, loss = self._one(x[i], y[i])
+                losses.append(loss)
+                statistics.append(batchnorm.collect(self.model))
+                use(i, gradient)
         return torch.stack(losses), torch.stack(statistics)
 
     def _one(self, x: Tensor, y: Tensor) -> tuple[list[Tensor], Tensor]:
