@@ -30,6 +30,7 @@ bench: $(STAMP)         ## ratios to torch.mean and to ByzFL, in one run
 
 paper-docs: $(STAMP)    ## the paper's tables and figures from the committed results, to docs/paper
 	for store in results/paper/*.jsonl; do $(BIN)/robagg paper $$(basename $$store .jsonl) --no-run --out docs/paper; done
+	$(BIN)/python docs/scripts/paper.py
 
 docs: $(STAMP)          ## the documentation, to site/
 	$(PIP) -e '.[dev,docs]'

@@ -1,0 +1,36 @@
+"""The paper's page and the README's table say what the committed records say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def paper() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("paper_page", ROOT / "docs" / "scripts" / "paper.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_and_the_readme_agree_with_the_records(paper: ModuleType) -> None:
+    boards = paper.read_boards()
+    page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    assert page == "\n\n".join(paper.write_overview(boards)) + "\n", "make paper-docs writes it anew"
+    assert paper.write_table(boards["table3"], "f=6") in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_time_in_which_runs_share_a_device_counts_once(paper: ModuleType) -> None:
+    def record(end: str, seconds: float) -> dict[str, object]:
+        return {"finished": f"2030-01-01T00:{end}+00:00", "seconds": seconds}
+
+    together = [record("00:10", 10.0), record("00:12", 8.0), record("00:05", 2.0)]
+    assert paper.measure_wall(together) == 12.0
+    assert paper.measure_wall([*together, record("30:00", 5.0)]) == 17.0
