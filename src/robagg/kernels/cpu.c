@@ -92,10 +92,11 @@ static inline float half(uint16_t bits)
     MERGE16(a, 2 * r) MERGE16(a + r, 2 * r) ODD3(a + r, r) ODD3(a + 7 * r, r) ODD3(a + 13 * r, r) ODD3(a + 19 * r, r)  \
     ODD3(a + 25 * r, r)
 #define ODD3(a, r) SWAP(a, a + r) SWAP(a + 2 * r, a + 3 * r) SWAP(a + 4 * r, a + 5 * r)
-#define SORT4(a) SWAP(a, a + 1) SWAP(a + 2, a + 3) MERGE4(a, 1)
-#define SORT8(a) SORT4(a) SORT4(a + 4) MERGE8(a, 1)
-#define SORT16(a) SORT8(a) SORT8(a + 8) MERGE16(a, 1)
-#define SORT32(a) SORT16(a) SORT16(a + 16) MERGE32(a, 1)
+#define SORT4(a) SWAP(a, a + 1) SWAP(a + 2, a + 3) WITH(a + 2, MERGE4(a, 1))
+#define SORT8(a) SORT4(a) SORT4(a + 4) WITH(a + 4, MERGE8(a, 1))
+#define SORT16(a) SORT8(a) SORT8(a + 8) WITH(a + 8, MERGE16(a, 1))
+#define SORT32(a) SORT16(a) SORT16(a + 16) WITH(a + 16, MERGE32(a, 1))
+#define WITH(wire, merge) if ((wire) < n) { merge } /* a half that is not there needs no merging */
 
 /* The last layers of a bitonic merge: wires 8, 4, 2, 1 apart. */
 #define CLEAN2(a) SWAP(a, a + 1)
