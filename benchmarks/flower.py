@@ -1,43 +1,67 @@
-"""Time and peak memory of one aggregation in Flower: RobustStrategy beside Flower's own strategies, in one run.
+"""One aggregation in Flower: Flower's own strategies beside RobustStrategy, on the same replies, in one run.
 
-python benchmarks/flower.py                 prints the table
-python benchmarks/flower.py --write         writes it to docs/flower/time.md
+python benchmarks/flower.py [--size 1.2M|11M] [--json PATH]   time and peak memory, printed and kept
+python benchmarks/flower.py --write                            docs/flower/time.md, from what was kept
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import logging
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
-from flwr.serverapp.strategy import Bulyan, FedAvg, FedMedian, Krum
-from flwr.supercore.task_identity import TaskIdentity
 
+try:
+    from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+    from flwr.serverapp.strategy import Bulyan, FedAvg, FedMedian, FedTrimmedAvg, Krum, MultiKrum
+    from flwr.supercore.task_identity import TaskIdentity
+except ImportError:
+    print("Flower is not installed here (pip install 'robagg[flower]'): its strategies were not measured")
+    raise SystemExit(0) from None
+
+from memory import measure_peak
 from robagg.flower import RobustStrategy
 from timing import describe_machine, take_turns
 
 N, F = 20, 4
+"""Bulyan wants n >= 4f + 3, so that f is 4 at most."""
+RESULTS = Path(__file__).parent / "results"
 OUT = Path(__file__).parents[1] / "docs" / "flower" / "time.md"
 STRATEGIES: dict[str, Callable[[], FedAvg]] = {
     "FedAvg": FedAvg,
+    "FedMedian": FedMedian,
+    "FedTrimmedAvg": lambda: FedTrimmedAvg(beta=F / N),
+    "Krum": lambda: Krum(num_malicious_nodes=F),
+    "MultiKrum": lambda: MultiKrum(num_malicious_nodes=F, num_nodes_to_select=N - F),
+    "Bulyan": lambda: Bulyan(num_malicious_nodes=F),
+    "RobustStrategy(mean)": lambda: RobustStrategy("mean", f=F),
+    "RobustStrategy(CM)": lambda: RobustStrategy("cm", f=F),
+    "RobustStrategy(TM)": lambda: RobustStrategy("tm", f=F),
+    "RobustStrategy(Krum)": lambda: RobustStrategy("krum", f=F),
+    "RobustStrategy(MultiKrum)": lambda: RobustStrategy("multikrum", f=F),
+    "RobustStrategy(RFA)": lambda: RobustStrategy("rfa", f=F),
     "RobustStrategy(TQ)": lambda: RobustStrategy("tq", f=F),
     "RobustStrategy(NNM >> CM)": lambda: RobustStrategy("nnm >> cm", f=F),
-    "RobustStrategy(RFA)": lambda: RobustStrategy("rfa", f=F),
-    "FedMedian": FedMedian,
-    "Krum": lambda: Krum(num_malicious_nodes=F),
-    "Bulyan": lambda: Bulyan(num_malicious_nodes=F),
 }
+PAIRS = {
+    "FedAvg": "RobustStrategy(mean)",
+    "FedMedian": "RobustStrategy(CM)",
+    "FedTrimmedAvg": "RobustStrategy(TM)",
+    "Krum": "RobustStrategy(Krum)",
+    "MultiKrum": "RobustStrategy(MultiKrum)",
+    "Bulyan": "RobustStrategy(TQ)",
+}
+"""Flower's strategy -> ours that stands beside it. The first three are defined alike."""
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -108,48 +132,51 @@ def copy(reply: Message) -> Message:
     return twin
 
 
-def measure_memory(name: str, shapes: Shapes) -> float:
-    """MiB by which one aggregation raises the process's peak."""
-    run = prepare(name, *make_replies(shapes))
-    gc.collect()
-    # getrusage would tell the peak of the process that started this one; the kernel's own mark can be set back.
-    Path("/proc/self/clear_refs").write_text("5")
-    before = read_peak()
-    run()
-    return read_peak() - before
+def agree(model: ArrayRecord, replies: list[Message]) -> dict[str, float]:
+    """The largest difference between Flower's value and ours, beside the largest step from the model."""
+    gaps = {}
+    for theirs, ours in list(PAIRS.items())[:3]:
+        one, other = (dict(prepare(name, model, replies)()[0]) for name in (theirs, ours))
+        steps = {name: one[name].numpy().astype(float) - model[name].numpy() for name in one}
+        gap = max(np.abs(one[name].numpy().astype(float) - other[name].numpy()).max() for name in one)
+        gaps[theirs] = float(gap / max(np.abs(step).max() for step in steps.values()))
+    return gaps
 
 
-def read_peak() -> float:
-    """The peak of this process since the mark was set back, in MiB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return float(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+def ask_memory(name: str, size: str) -> float:
+    """MiB by which one aggregation raises the peak of a process that holds the replies."""
+    command = [sys.executable, __file__, "--memory", name, "--size", size]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(json.loads(done.stdout.splitlines()[-1]))
 
 
-def compare(shapes: Shapes, label: str, seconds: float, least: int) -> list[str]:
-    model, replies = make_replies(shapes)
-    times = take_turns({name: prepare(name, model, replies) for name in STRATEGIES}, seconds=seconds, least=least)
-    rows = []
-    for name, time in times.items():
-        command = [sys.executable, __file__, "--memory", name, "--label", label]
-        memory = float(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
-        ratio = time / times["FedAvg"]
-        rows.append(f"| {label} | {name} | {1e3 * time:.0f} ms | {ratio:.2f} | {memory:.0f} MiB |")
-    return rows
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--memory", choices=list(STRATEGIES))
-    parser.add_argument("--label")
-    args = parser.parse_args()
-    logging.getLogger("flwr").setLevel(logging.CRITICAL)
-    TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
-    sizes = {"1.2M": shape_cnn(), "11M": shape_resnet()}
-    if args.memory:
-        print(json.dumps(measure_memory(args.memory, sizes[args.label])))
-        return
+def measure(size: str, shapes: Shapes, seconds: float, least: int) -> dict[str, Any]:
     machine = describe_machine()
+    model, replies = make_replies(shapes)
+    gaps = agree(model, replies)
+    times = take_turns({name: prepare(name, model, replies) for name in STRATEGIES}, seconds=seconds, least=least)
+    del model, replies
+    with ThreadPoolExecutor(2) as pool:
+        memory = list(pool.map(lambda name: ask_memory(name, size), STRATEGIES))
+    d = sum(int(np.prod(shape)) for shape in shapes.values())
+    rows = {name: {"ms": 1000 * times[name], "mib": mib} for name, mib in zip(STRATEGIES, memory, strict=True)}
+    return {"machine": machine, "n": N, "f": F, "d": d, "arrays": len(shapes), "gaps": gaps, "strategies": rows}
+
+
+def show(size: str, result: dict[str, Any]) -> None:
+    rows = result["strategies"]
+    print(f"\none aggregation in Flower: {N} replies of {size} values in {result['arrays']} arrays, f={F}")
+    print(f"{'strategy':<28}{'ms':>9}{'of FedAvg':>11}{'MiB':>8}")
+    for name, row in rows.items():
+        print(f"{name:<28}{row['ms']:>9.1f}{row['ms'] / rows['FedAvg']['ms']:>11.2f}{row['mib']:>8.0f}")
+    gaps = ", ".join(f"{name} {gap:.1e}" for name, gap in result["gaps"].items())
+    print(f"difference from RobustStrategy's value, beside the largest step: {gaps}")
+
+
+def write() -> None:
+    """docs/flower/time.md from the files in benchmarks/results."""
+    found = {size: json.loads(path_of(size).read_text()) for size in ("1.2M", "11M") if path_of(size).exists()}
+    machine = next(iter(found.values()))["machine"]
     lines = [
         "# Time of one aggregation",
         "",
@@ -160,14 +187,42 @@ def main() -> None:
         "",
         "| parameters | strategy | time | of FedAvg | memory |",
         "|---|---|---|---|---|",
-        *compare(sizes["1.2M"], "1.2M", seconds=20, least=5),
-        *compare(sizes["11M"], "11M", seconds=60, least=3),
     ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if args.write:
-        OUT.parent.mkdir(exist_ok=True)
-        OUT.write_text(text)
+    for size, result in found.items():
+        rows = result["strategies"]
+        for name, row in rows.items():
+            ratio = row["ms"] / rows["FedAvg"]["ms"]
+            lines.append(f"| {size} | {name} | {row['ms']:.0f} ms | {ratio:.2f} | {row['mib']:.0f} MiB |")
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_text("\n".join(lines) + "\n")
+    print(f"written: {OUT.name}, from {', '.join(path_of(size).name for size in found)}")
+
+
+def path_of(size: str) -> Path:
+    return RESULTS / f"cpu-flower-{size}.json"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=("1.2M", "11M"), default="1.2M")
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--memory", choices=list(STRATEGIES), help="peak memory of this one, in this process")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    logging.getLogger("flwr").setLevel(logging.CRITICAL)
+    TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
+    shapes = shape_cnn() if options.size == "1.2M" else shape_resnet()
+    if options.memory:
+        print(json.dumps(measure_peak(prepare(options.memory, *make_replies(shapes)))))
+        return
+    if options.write:
+        write()
+        return
+    result = measure(options.size, shapes, options.seconds, 3 if options.size == "1.2M" else 2)
+    show(options.size, result)
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
