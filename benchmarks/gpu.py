@@ -2,8 +2,11 @@
 
 Needs torch, numpy, triton and the package (installed, or PYTHONPATH=src). Every case stands alone: one that fails
 prints its traceback and the next runs. Times are medians by CUDA events around one eager call on an idle device,
-launches included; "graph" replays the captured call. Ratios are to `x.mean(0)` on the same stack. `--tune` tries other
-plans.
+launches included; "graph" replays the captured call. Ratios are to `x.mean(0)` on the same stack. ByzFL and byzpy are
+measured where `benchmarks/.peers` holds them or the network has them. `--tune` tries other plans.
+
+    python benchmarks/gpu.py --only times --json benchmarks/results/gpu-times.json
+    python benchmarks/gpu.py --only growth --json benchmarks/results/gpu-growth.json
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import peers
 import robagg
 from robagg import kernels
 from robagg.contract import deferred_alarm
@@ -45,7 +49,7 @@ RULES = (
     "nnm >> cm",
     "nnm >> krum",
 )
-RESULTS: dict[str, Any] = {"checks": {}, "times": {}, "failed": []}
+RESULTS: dict[str, Any] = {"checks": {}, "times": {}, "memory": {}, "failed": []}
 
 
 @contextmanager
@@ -241,17 +245,49 @@ def time_kernels(table: str, n: int, d: int, stacks: list[Tensor], mean: float) 
 
 
 def time_rules(table: str, n: int, stacks: list[Tensor], mean: float, rules: Iterable[str] = RULES) -> None:
-    flag, tq = torch.zeros((), dtype=torch.bool, device="cuda"), float("nan")
+    flag = torch.zeros((), dtype=torch.bool, device="cuda")
+
+    def keep(text: str, end: str, ms: float) -> None:
+        target = "target <= 4x" if text == "tq" else ""
+        if text == "nnm >> tq" and (tq := RESULTS["times"][table].get(f"tq{end}")):
+            target = f"= {ms / tq['ms']:.2f}x tq, target <= 2.2x"
+        record(table, text + end, ms, mean, target)
+
     for text in rules:
         with case(f"{table}: {text}"):
             rule = robagg.parse(text, f=n // 4)
-            ms = measure(rule, stacks)
-            tq = ms if text == "tq" else tq
-            target = {"tq": "target <= 4x", "nnm >> tq": f"= {ms / tq:.2f}x tq, target <= 2.2x"}.get(text, "")
-            record(table, text, ms, mean, target)
+            keep(text, "", measure(rule, stacks))
             with deferred_alarm(flag):
                 graph, _ = capture(lambda rule=rule: rule(stacks[0]))
-            record(table, f"{text} (graph)", measure(lambda x, graph=graph: graph.replay(), stacks[:1]), mean)
+            keep(text, " (graph)", measure(lambda x, graph=graph: graph.replay(), stacks[:1]))
+
+
+def time_peers(table: str, n: int, stacks: list[Tensor], mean: float) -> None:
+    """ByzFL's and byzpy's rules as they are called, and the peak memory of one call."""
+    f = n // 4
+    for library, load, calls, take in (
+        ("ByzFL", peers.load_byzfl, peers.BYZFL, peers.take_byzfl),
+        ("byzpy", peers.load_byzpy, peers.BYZPY, peers.take_byzpy),
+    ):
+        loaded = load()
+        for text in calls if loaded is not None else ():
+            with case(f"{table}: {library} {text}"):
+                peer = take(loaded, text, n, f)
+                record(table, f"{library} {peer.call}", measure(peer.run, stacks), mean)
+                keep_memory(table, f"{library} {peer.call}", peer.run, stacks[0])
+            torch.cuda.empty_cache()
+
+
+def keep_memory(table: str, name: str, call: Callable[[Tensor], Any], x: Tensor) -> None:
+    """MiB that one call takes beside x, its result included."""
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    call(x)
+    torch.cuda.synchronize()
+    extra = (torch.cuda.max_memory_allocated() - before) / 2**20
+    RESULTS["memory"].setdefault(table, {"x": x.nbytes / 2**20})[name] = extra
+    print(f"  {name:28} {extra:9.1f} MiB beside the stack of {x.nbytes / 2**20:.1f} MiB", flush=True)
 
 
 def time_stack(name: str, n: int, d: int, dtype: torch.dtype) -> None:
@@ -267,14 +303,11 @@ def time_stack(name: str, n: int, d: int, dtype: torch.dtype) -> None:
         with case(f"{table}: kernels"):
             time_kernels(table, n, d, stacks, mean)
     time_rules(table, n, stacks, mean, RULES if dtype == F32 else ("cm", "tq", "krum"))
-    with case(f"{table}: memory"):
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        robagg.parse("tq", f=n // 4)(stacks[0])
-        extra = (torch.cuda.max_memory_allocated() - before) / 2**20
-        RESULTS["times"][table]["tq peak MiB beside x"] = extra
-        print(f"  tq: {extra:.1f} MiB beside the stack of {stacks[0].nbytes / 2**20:.1f} MiB")
+    for text in RULES if dtype == F32 else ("tq",):
+        with case(f"{table}: memory of {text}"):
+            keep_memory(table, text, robagg.parse(text, f=n // 4), stacks[0])
+    if dtype == F32:
+        time_peers(table, n, stacks, mean)
 
 
 def grow() -> None:

@@ -65,10 +65,10 @@ def run_bare(clients: list[tuple[Tensor, Tensor]]) -> Callable[[], None]:
     return run
 
 
-def run_byzfl(byzfl: Any, clients: list[tuple[Tensor, Tensor]]) -> Callable[[], None]:
+def run_byzfl(byzfl: Any, clients: list[tuple[Tensor, Tensor]], device: str = "cpu") -> Callable[[], None]:
     """The steps of one round of ByzFL's benchmark, on its own classes."""
     byzfl.fed_framework.models.robagg_cnn = CNN
-    common = {"model_name": "robagg_cnn", "device": "cpu", "optimizer_name": "SGD", "learning_rate": 0.02}
+    common = {"model_name": "robagg_cnn", "device": device, "optimizer_name": "SGD", "learning_rate": 0.02}
     common |= {"weight_decay": 0.0, "milestones": [], "learning_rate_decay": 1.0, "optimizer_params": {}}
     loaders = [DataLoader(TensorDataset(x, y), batch_size=B, shuffle=True) for x, y in clients]
     honest = [
@@ -124,7 +124,25 @@ def time_captured(task: Task, model: str, rule: str, n: int, f: int, shape: tupl
     return start.elapsed_time(end) / 200
 
 
-def measure_gpu() -> dict[str, float]:
+def time_byzfl() -> float | None:
+    """Milliseconds of ByzFL's round on the GPU, or None where ByzFL cannot be had or cannot run."""
+    byzfl = peers.load_byzfl()
+    if byzfl is None:
+        return None
+    try:
+        run = run_byzfl(byzfl, make_clients(), "cuda")
+
+        def finish() -> None:
+            run()
+            torch.cuda.synchronize()
+
+        return 1000 * take_turns({"ByzFL": finish}, seconds=3)["ByzFL"]
+    except Exception as error:
+        print(f"ByzFL's loop cannot run here: {type(error).__name__}: {error}")
+        return None
+
+
+def measure_gpu(with_peers: bool) -> dict[str, float]:
     cases = (
         ("CNN, n=20, f=6", MNIST(), "cnn", 20, 6, (1, 28, 28), 1.5),
         ("ResNet-20, n=25, f=4", CIFAR10(), "resnet20", 25, 4, (3, 32, 32), 8.0),
@@ -138,6 +156,9 @@ def measure_gpu() -> dict[str, float]:
                 times[key] = time_captured(task, model, rule, n, f, shape, precision)
                 wanted = f" (target: at most {target} ms)" if (rule, precision) == ("tq", "tf32") else ""
                 print(f"{key:<48}{times[key]:>9.3f} ms{wanted}", flush=True)
+    if with_peers and (taken := time_byzfl()) is not None:
+        times["CNN, n=20, f=6, ByzFL with TrMean, its own loop"] = taken
+        print(f"{'CNN, n=20, f=6, ByzFL with TrMean, its own loop':<48}{taken:>9.3f} ms", flush=True)
     return times
 
 
@@ -172,10 +193,11 @@ def main() -> None:
     if options.device == "cuda" and not torch.cuda.is_available():
         print("there is no GPU here: nothing was measured")
         return
-    times = measure_gpu() if options.device == "cuda" else measure_cpu(options.seconds, not options.no_peers)
+    machine, with_peers = describe_machine(), not options.no_peers
+    times = measure_gpu(with_peers) if options.device == "cuda" else measure_cpu(options.seconds, with_peers)
     if options.json:
         device = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
-        record = {"machine": describe_machine(), "device": device, "ms": times}
+        record = {"machine": machine, "device": device, "ms": times}
         options.json.write_text(json.dumps(record, indent=1) + "\n")
 
 
