@@ -1,4 +1,4 @@
-"""Writes docs/performance.md and its picture from the JSON files in benchmarks/results.
+"""Writes docs/performance.md and its pictures from the JSON files in benchmarks/results.
 
 python benchmarks/document.py
 """
@@ -6,56 +6,216 @@ python benchmarks/document.py
 from __future__ import annotations
 
 import json
+import statistics
+import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pictures
+from targets import list_cpu, list_gpu, read
+from timing import BUSY
+
 ROOT = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "results"
 PAGE = ROOT / "docs" / "performance.md"
-PICTURE = ROOT / "docs" / "images" / "performance.png"
+RUNS = {
+    "tf32": ROOT / "results" / "paper" / "table3.jsonl",
+    "bfloat16": ROOT / "results" / "precision" / "tq-bfloat16.jsonl",
+}
 GPU_RULES = ("mean", "cm", "tm", "krum", "rfa", "huber", "mca", "tq", "nnm >> tq")
+ATTACKS = ("ga", "alie", "bf", "ipm", "lf", "mimic")
+FLOWER = {
+    "FedAvg": "mean",
+    "FedMedian": "CM",
+    "FedTrimmedAvg": "TM",
+    "Krum": "Krum",
+    "MultiKrum": "MultiKrum",
+    "Bulyan": "TQ",
+}
+IN_FLOWER = {"mean": "FedAvg", "cm": "FedMedian", "tm": "FedTrimmedAvg", "krum": "Krum", "multikrum": "MultiKrum"}
 
 
-def read(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
-    return found
-
-
-def tabulate(head: list[str], rows: list[list[str]]) -> str:
+def tabulate(head: list[str], rows: Iterable[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
+def wrap(text: str) -> str:
+    """A paragraph in lines of the usual length."""
+    return textwrap.fill(text, 120, break_on_hyphens=False, break_long_words=False) + "\n"
+
+
+def need(name: str) -> dict[str, Any]:
+    """A file of figures that the page cannot do without."""
+    found = read(name)
+    if found is None:
+        raise SystemExit(f"benchmarks/results/{name}.json is not there: run `make bench` first")
+    return found
+
+
+def tell_busy(result: dict[str, Any]) -> str:
+    """A sentence where others used the machine, so that nobody takes those times for more than they are."""
+    busy = result["machine"].get("busy")
+    if busy is None or busy <= BUSY:
+        return ""
+    return f"\nWhen this was measured others kept {busy:.0%} of the machine busy: do not trust its times and ratios.\n"
+
+
+def write_targets() -> str:
+    rows = [
+        [row.what, row.where, row.wanted, row.reached, row.judged, row.explain() if row.judged == "missed" else ""]
+        for row in (*list_cpu(), *list_gpu())
+    ]
+    return tabulate(["what", "where", "asked", "measured", "", "what bounds it"], rows)
+
+
 def write_cpu(name: str) -> str:
-    result = read(name)
+    result = need(name)
+    libraries = list(result["peers"])
     rows = []
+    if "copy_ms" in result:
+        ratio = result["copy_ms"] / result["mean_ms"]
+        rows.append(["a copy of x", f"{result['copy_ms']:.1f}", f"{ratio:.2f}", "", *[""] * 2 * len(libraries)])
     for rule, row in result["rules"].items():
         target = "" if row["target"] is None else f"{row['target']:g}"
-        peer = result["peers"].get(rule)
-        more = [f"`{peer['call']}`", f"{peer['gain']:.0f}"] if peer else ["", ""]
+        more = []
+        for library in libraries:
+            peer = result["peers"][library].get(rule)
+            if peer is None:
+                more += ["", ""]
+            else:
+                more += [f"`{peer['call']}`", "cannot run" if "error" in peer else f"{peer['gain']:.0f}"]
         rows.append([f"`{rule}`", f"{row['ms']:.1f}", f"{row['ratio']:.2f}", target, *more])
     where = (
         f"n={result['n']}, d={result['d']:,}, float32, {result['kernel']}; `x.mean(0)` takes {result['mean_ms']:.1f} ms"
     )
-    head = ["rule", "ms", "times mean", "target", "ByzFL's", "times faster than it"]
-    return f"{where}\n\n{tabulate(head, rows)}"
+    head = ["rule", "ms", "times mean", "target"]
+    for library in libraries:
+        head += [f"{library}'s", "times faster than it"]
+    broken = [
+        f"{library}'s `{peer['call']}` cannot run: {peer['error']}.\n"
+        for library in libraries
+        for peer in result["peers"][library].values()
+        if "error" in peer
+    ]
+    return f"{where}\n\n{tabulate(head, rows)}{''.join(broken)}{tell_busy(result)}"
+
+
+def write_cpu_growth() -> str:
+    growth = need("cpu-growth")
+    head = ["n", "d", "mean, ms", "CM, ms", "times mean", "Krum, ms", "times mean", "TQ, ms", "times mean"]
+    rows = []
+    for row in (*growth["n"], *growth["d"]):
+        ms = row["ms"]
+        cells = [cell for rule in ("cm", "krum", "tq") for cell in (show_ms(ms[rule]), f"{ms[rule] / ms['mean']:.1f}")]
+        rows.append([str(row["n"]), f"{row['d']:,}", show_ms(ms["mean"]), *cells])
+    return f"{tabulate(head, rows)}{tell_busy(growth)}"
+
+
+def show_ms(ms: float) -> str:
+    return f"{ms:.2f}" if ms < 10 else f"{ms:.0f}"
+
+
+def write_memory() -> str:
+    memory, flower = need("cpu-memory"), read("cpu-flower-1.2M")
+    mib, strategies = memory["mib"], (flower or {"strategies": {}})["strategies"]
+    libraries = [library for library in ("ByzFL", "byzpy") if library in mib]
+    rows = []
+    for rule, taken in mib["robagg"].items():
+        others = [show_mib(mib[library].get(rule)) for library in libraries]
+        name = IN_FLOWER.get(rule, "")
+        there = f"{strategies[name]['mib']:.0f} ({name})" if name in strategies else ""
+        rows.append([f"`{rule}`", show_mib(taken), *others, there])
+    if "Bulyan" in strategies:
+        rows.append(["", "", *[""] * len(libraries), f"{strategies['Bulyan']['mib']:.0f} (Bulyan)"])
+    head = ["rule", "robagg, MiB", *[f"{library}, MiB" for library in libraries], "Flower's, MiB"]
+    shape, row = f"n={memory['n']}, d={memory['d']:,}, float32", memory["stack"] / memory["n"]
+    text = (
+        f"What one call adds to the peak of its process, beside the stack of {memory['stack']:.0f} MiB ({shape}), its "
+        f"result of {row:.1f} MiB included; each in a process of its own. Beside `nnm >> tq` stands their NNM alone. "
+        "ByzFL's Krum hands out a view of its input. Flower's hold the same number of values as messages."
+    )
+    return f"{wrap(text)}\n{tabulate(head, rows)}"
+
+
+def show_mib(value: float | str | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.1f}" if isinstance(value, float | int) else "cannot run"
+
+
+def write_flower() -> str:
+    text = []
+    for size in ("1.2M", "11M"):
+        result = read(f"cpu-flower-{size}")
+        if result is None:
+            continue
+        found = result["strategies"]
+        rows = []
+        for name, rule in FLOWER.items():
+            theirs, ours = found[name], found[f"RobustStrategy({rule})"]
+            gain = f"{theirs['ms'] / ours['ms']:.1f}"
+            rows.append(
+                [
+                    name,
+                    f"{theirs['ms']:.0f}",
+                    f"{theirs['mib']:.0f}",
+                    rule,
+                    f"{ours['ms']:.0f}",
+                    f"{ours['mib']:.0f}",
+                    gain,
+                ]
+            )
+        gap = max(result["gaps"].values())
+        head = ["Flower's strategy", "ms", "MiB", "`RobustStrategy` with", "ms", "MiB", "times faster"]
+        text.append(
+            f"n={result['n']}, d={result['d']:,} in {result['arrays']} arrays, f={result['f']}\n\n"
+            f"{tabulate(head, rows)}{tell_busy(result)}\n"
+        )
+        text[-1] += wrap(
+            "FedAvg, FedMedian and FedTrimmedAvg are defined as our mean, CM and TM: the values differ by "
+            f"{gap:.0e} of the largest step at most, which is float32 rounding of the models."
+        )
+    if not text:
+        return "Not measured: where `make bench` ran, Flower was not installed (`pip install 'robagg[flower]'`).\n"
+    return "\n".join(text)
 
 
 def write_gpu() -> str:
-    times = read("gpu-times")["times"]
+    times = need("gpu-times")["times"]
     text = []
     for shape, rows in times.items():
-        if "float32" not in shape or "bfloat" in shape:
+        if "float32" not in shape:
             continue
         table = []
-        for rule in GPU_RULES:
+        for rule in ("copy of x", *GPU_RULES):
             if rule in rows:
                 eager, graph = rows[rule], rows.get(f"{rule} (graph)")
                 captured = [f"{graph['ms']:.3f}", f"{graph['ratio']:.2f}"] if graph else ["", ""]
-                table.append([f"`{rule}`", f"{eager['ms']:.3f}", f"{eager['ratio']:.2f}", *captured])
+                name = rule if " of " in rule else f"`{rule}`"
+                table.append([name, f"{eager['ms']:.3f}", f"{eager['ratio']:.2f}", *captured])
+        for name, row in rows.items():
+            if name.startswith(("ByzFL ", "byzpy ")):
+                library, call = name.split(" ", 1)
+                table.append([f"{library} `{call}`", f"{row['ms']:.3f}", f"{row['ratio']:.2f}", "", ""])
         head = ["rule", "ms, called", "times mean", "ms, in a CUDA graph", "times mean"]
         text.append(f"{shape}; `x.mean(0)` takes {rows['x.mean(0)']['ms']:.3f} ms\n\n{tabulate(head, table)}")
-    return "\n".join(text)
+    return "\n".join(text) + write_gpu_memory()
+
+
+def write_gpu_memory() -> str:
+    """Peak memory on the GPU; the first files held TQ's alone."""
+    found = need("gpu-times")
+    rows = []
+    for shape, times in found["times"].items():
+        if "float32" in shape:
+            taken = found.get("memory", {}).get(shape) or {"tq": times.get("tq peak MiB beside x")}
+            rows += [
+                [shape, f"`{name}`", f"{mib:.1f}"] for name, mib in taken.items() if name != "x" and mib is not None
+            ]
+    if not rows:
+        return ""
+    return f"\nPeak memory beside the stack, result included:\n\n{tabulate(['stack', 'rule', 'MiB'], rows)}"
 
 
 def write_growth() -> str:
@@ -66,65 +226,115 @@ def write_growth() -> str:
             f"{row['tq']['ms']:.3f}",
             f"{row['tq']['ratio']:.1f}",
         ]
-        for shape, row in read("gpu-growth")["times"].items()
+        for shape, row in need("gpu-growth")["times"].items()
     ]
     return tabulate(["shape", "mean, ms", "TQ called, ms", "times mean"], rows)
 
 
 def write_rounds() -> str:
-    gpu, cpu = read("gpu-rounds"), read("cpu-rounds")
-    rows = [[name, f"{ms:.2f}"] for name, ms in gpu["ms"].items()]
+    gpu, cpu = need("gpu-rounds"), need("cpu-rounds")
+    rows = [[name, f"{ms:.2f}", f"{1000 / ms:.0f}"] for name, ms in gpu["ms"].items()]
     bare = cpu["ms"]["bare gradients of 14 clients"]
-    other = [[name, f"{ms:.0f}", f"{ms / bare:.2f}"] for name, ms in cpu["ms"].items()]
+    other = [[name, f"{ms:.0f}", f"{1000 / ms:.1f}", f"{ms / bare:.2f}"] for name, ms in cpu["ms"].items()]
+    head = ["", "ms a round", "rounds a second"]
     return (
         f"On a CPU ({cpu['machine']['processor']}, {cpu['machine']['threads']} threads): the paper's CNN, n=20, f=6, "
-        f"b=32, IPM.\n\n{tabulate(['', 'ms a round', 'times bare gradients'], other)}\n"
-        f"On one {gpu['device']}, the whole round as a CUDA graph:\n\n{tabulate(['', 'ms a round'], rows)}"
+        f"b=32, IPM.\n\n{tabulate([*head, 'times bare gradients'], other)}{tell_busy(cpu)}\n"
+        f"On one {gpu['device']}, the whole round as a CUDA graph:\n\n{tabulate(head, rows)}"
     )
 
 
-def draw() -> None:
-    from matplotlib.figure import Figure
+def write_gradients() -> str:
+    found = need("gpu-gradients")
+    wanted = {
+        "vmap": "`vmap(grad)`",
+        "implicit last float32 norm": "dense batch, float32",
+        "implicit last tf32 norm": "dense batch, tf32",
+        "implicit last bfloat16 norm": "dense batch, bfloat16",
+    }
+    rows = [
+        [row["model"], str(row["clients"]), wanted[row["variant"]], f"{row['ms']:.2f}", f"{row['error']:.0e}"]
+        for model, clients in (("cnn", 14), ("resnet20", 25))
+        for variant in wanted
+        for row in found["results"]
+        if (row["model"], row["clients"], row["variant"]) == (model, clients, variant)
+    ]
+    return tabulate(["model", "clients", "gradients by", "ms", "largest relative error"], rows)
 
-    result = read("cpu-n20")
-    gpu = read("gpu-times")["times"]["n=20 d=1.2M float32"]
-    names = [rule for rule in GPU_RULES if rule in result["rules"]]
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    axes = figure.subplots()
-    places = range(len(names))
-    axes.bar(
-        [p - 0.2 for p in places],
-        [result["rules"][r]["ratio"] for r in names],
-        0.4,
-        label="CPU, two cores",
-        color="#0072B2",
+
+def read_runs(precision: str, attack: str) -> dict[int, float]:
+    """Seed -> accuracy of TQ on MNIST, n=20, f=6, rho=0.5. tf32 is what a run has that says nothing else."""
+    found = {}
+    for path in RUNS.values():
+        for line in path.read_text().splitlines():
+            run = json.loads(line)
+            spec = run["spec"]
+            cell = (spec["task"], spec["rule"], spec["split"], spec["n"], spec["f"], spec["attack"])
+            mine = spec["settings"] == ({} if precision == "tf32" else {"precision": precision})
+            if mine and run["status"] == "ok" and cell == ("mnist", "tq(f=6)", "rho(rho=0.5)", 20, 6, attack):
+                found[spec["seed"]] = run["accuracy"]
+    return found
+
+
+def write_precision() -> str:
+    rows, gaps = [], {}
+    for attack in ATTACKS:
+        half = read_runs("bfloat16", attack)
+        full = {seed: value for seed, value in read_runs("tf32", attack).items() if seed in half}
+        mean = {"tf32": statistics.mean(full.values()), "bfloat16": statistics.mean(half.values())}
+        gaps[attack] = mean["bfloat16"] - mean["tf32"]
+        rows.append([attack.upper(), f"{mean['tf32']:.2f}", f"{mean['bfloat16']:.2f}", f"{gaps[attack]:+.2f}"])
+    most = max(abs(gap) for attack, gap in gaps.items() if attack != "alie")
+    ten, half = read_runs("tf32", "alie"), read_runs("bfloat16", "alie")
+    once = need("gpu-precision")
+    pairs = zip(once["accuracy"]["float32"], once["accuracy"]["tf32"], strict=True)
+    apart = max(abs(a - b) for a, b in pairs)
+    listed = {name: ", ".join(f"{value:.2f}" for value in values) for name, values in once["accuracy"].items()}
+    middle = statistics.mean(ten.values())
+    alie = (
+        f"All but ALIE differ by {most:.1f} points at most. ALIE varies most between seeds: {len(ten)} seeds with tf32 "
+        f"have mean {middle:.1f}, deviation {statistics.stdev(ten.values()):.1f}. Its {len(half)} runs with bfloat16 "
+        f"have mean {statistics.mean(half.values()):.1f}; three are too few to say whether that is bfloat16's doing."
     )
-    axes.bar(
-        [p + 0.2 for p in places],
-        [gpu[f"{r} (graph)"]["ratio"] for r in names],
-        0.4,
-        label="H200, in a CUDA graph",
-        color="#E69F00",
+    more = (
+        f"float32 against tf32, measured once on the same batches (TQ under GA, seeds 0 to 2, other runs than those "
+        f"above): {listed['float32']} with float32, {listed['tf32']} with tf32; seed by seed they differ by "
+        f"{apart:.2f} points at most."
     )
-    axes.axhline(1, color="black", linewidth=0.8)
-    axes.set_xticks(list(places), names)
-    axes.set_ylabel("time, as a multiple of x.mean(0)")
-    axes.set_title("What robustness costs: n=20, d=1.2 million, float32")
-    axes.legend(frameon=False)
-    figure.savefig(PICTURE, dpi=120)
+    table = tabulate(["attack", "tf32", "bfloat16", "difference"], rows)
+    return f"{table}\n{wrap(alie)}\n{wrap(more)}"
 
 
-def main() -> None:
-    machine = read("cpu-n20")["machine"]
-    draw()
-    PAGE.write_text(f"""# Performance
+def write_together() -> str:
+    found = need("gpu-together")
+    alone = found["runs_a_minute"]["one process"]["1"]
+    rows = [
+        [how, count, f"{runs:.1f}", f"{runs / alone:.2f}"]
+        for how, counts in found["runs_a_minute"].items()
+        for count, runs in counts.items()
+    ]
+    best = found["runs_a_minute"]["processes under MPS"]["4"] / alone
+    table = tabulate(["", "processes", "runs a minute", "times one process"], rows)
+    text = (
+        "One process alone already nearly fills the GPU. Four workers under NVIDIA's MPS "
+        f"(`nvidia-cuda-mps-control -d`, then `--workers 4`) give {best:.2f} times the runs; eight give less."
+    )
+    return f"{table}\n{wrap(text)}"
 
-Every figure on this page comes from a JSON file in `benchmarks/results`, and `python benchmarks/document.py` writes the
-page from them. Times are medians of runs that take turns on one machine; what counts is the ratio to `x.mean(0)`, which
-must read the same numbers.
+
+def write() -> str:
+    machine = need("cpu-n20")["machine"]
+    return f"""# Performance
+
+Every figure on this page comes from a JSON file in `benchmarks/results` (the accuracies from `results`), and
+`python benchmarks/document.py` writes the page from them. Times are medians of runs that take turns on one machine;
+what counts is the ratio to `x.mean(0)`, which must read the same numbers.
 
 ![Time of each rule as a multiple of the mean, on a CPU and on a GPU](images/performance.png)
 
+## Targets, and what is reached
+
+{write_targets()}
 ## Aggregation on a CPU
 
 `make bench` on {machine["processor"]}, {machine["cores"]} cores, torch {machine["torch"]}.
@@ -132,8 +342,32 @@ must read the same numbers.
 {write_cpu("cpu-n20")}
 {write_cpu("cpu-n25")}
 {write_cpu("cpu-n64")}
-The sketch of TQ is bound by arithmetic, not by memory: at n=20 the sorting network and the Gram matrix each take about
-as long as reading the rows. Combining is bound by memory.
+ByzFL 0.0.11 and byzpy 0.1.4 get the same stack in the same run, and take turns with our rule. Where ours is
+`nnm >> tq`, theirs is NNM alone. byzpy's rules are called directly and by its own pool of threads, one for each core;
+the faster counts. byzpy's metadata wants torch below 2.6 and numpy below 2.1, but the rules here run with newer ones.
+`benchmarks/agree.py` shows that rules defined alike give equal values. Defined otherwise: byzpy's median of an even
+number of values is the lower middle one, and its geometric median starts at the median and not at the origin.
+
+The sketch of TQ is bound by arithmetic, not by memory: it sorts, and it multiplies every pair of rows. Combining is
+bound by memory.
+
+### Growth with n and d
+
+![Time against the number of clients and of values](images/performance-growth.png)
+
+{write_cpu_growth()}
+Twenty rows of 100 million values would be 8 GB, so that row has n=5.
+
+### Peak memory
+
+{write_memory()}
+### Flower's strategies
+
+`benchmarks/flower.py`: one aggregation of replies as a server gets them, unpacking included.
+
+{write_flower()}
+Bulyan wants n >= 4f + 3, hence the small f; we have none, so TQ stands beside it. Flower's Krum and MultiKrum sum over
+n-f-2 other clients, ours over n-f-1.
 
 ## Aggregation on a GPU
 
@@ -146,8 +380,28 @@ Growth with n and d (TQ, called; beyond n=64 the plain torch path runs):
 {write_growth()}
 ## Training
 
-{write_rounds()}""")
-    print(f"written: {PAGE.relative_to(ROOT)}, {PICTURE.relative_to(ROOT)}")
+{write_rounds()}
+The gradients of all clients, on the same GPU, against those in float64 (`python benchmarks/rounds_gpu.py`):
+
+{write_gradients()}
+### Precision and accuracy
+
+Accuracy on MNIST with TQ (n=20, f=6, rho=0.5, 1,500 rounds, mean of three seeds). tf32 is the default on a GPU;
+`precision="bfloat16"` is faster.
+
+{write_precision()}
+### Several runs at once on one GPU
+
+{need("gpu-together")["task"]}, on one {need("gpu-together")["device"]}.
+
+{write_together()}"""
+
+
+def main() -> None:
+    pictures.draw_costs(need("cpu-n20"), need("gpu-times")["times"]["n=20 d=1.2M float32"])
+    pictures.draw_growth(need("cpu-growth"))
+    PAGE.write_text(write())
+    print(f"written: {', '.join(str(path.relative_to(ROOT)) for path in (PAGE, pictures.COSTS, pictures.GROWTH))}")
 
 
 if __name__ == "__main__":
