@@ -26,8 +26,10 @@ def run(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     from flwr.simulation import run_simulation
     from robust_digits import client_app, server_app
 
-    # Flower hands these on to Ray as they are. Without restarts a client that ends its process ends it for all nodes.
-    resources = {"num_cpus": 1, "num_gpus": 0.0, "max_restarts": -1} | settings.get("client_resources", {})
+    # Flower hands these on to Ray as they are. Without restarts a client that ends its process ends it for all nodes;
+    # without a second try a message that meets a process just being started is lost.
+    ray = {"max_restarts": -1, "max_task_retries": 1}
+    resources = {"num_cpus": 1, "num_gpus": 0.0} | ray | settings.get("client_resources", {})
     settings = {name: value for name, value in settings.items() if name != "client_resources"}
     config = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"] | settings
     config |= {"log-file": str(folder / "verdicts.jsonl"), "min-nodes": NODES}
