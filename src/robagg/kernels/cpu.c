@@ -15,7 +15,7 @@ enum { ABI = 2 };                                                /* cpu.py loads
 enum { SKETCH, TRIM, COMBINE };                                  /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */
-enum { LINE = 64, TILE_BYTES = 1 << 17, WIDE = 8, FLUSH = 8, CHUNKS = 64 };
+enum { LINE = 64, TILE_BYTES = 1 << 18, WIDE = 8, FLUSH = 8, CHUNKS = 64 };
 
 struct row {
     const void *data; /* NULL: the origin */
