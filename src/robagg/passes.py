@@ -114,7 +114,10 @@ class Passes:
         return part if mix is None else part @ mix
 
     def combine(self, coefficients: Tensor, medians: Sequence[Tensor] | None = None) -> list[Tensor]:
-        """The point with coefficients (n+a,) on rows and anchors, the rest on the median, leaf by leaf."""
+        """The point with coefficients (n+a,) on rows and anchors, the rest on the median, leaf by leaf.
+
+        It may lie where the medians lay: they are used up.
+        """
         sent = self.through(coefficients)
         points = [sent[: self.sent]]
         named = [k for k, point in enumerate(self.anchors.values()) if point is not None]
@@ -127,7 +130,8 @@ class Passes:
             vectors = list(rows)
             vectors += [point[leaf] for point in self.anchors.values() if point is not None]
             vectors += [medians[leaf]] if medians is not None else []
-            value, alarm = kernels.combine(vectors, weights, compute=self.compute(rows))
+            spare = None if medians is None else medians[leaf]
+            value, alarm = kernels.combine(vectors, weights, compute=self.compute(rows), spare=spare)
             self._raise_alarm(alarm)
             values.append(value)
         return values
@@ -150,12 +154,19 @@ class Passes:
     def _sketch(self, mix: Tensor | None, f: int) -> tuple[list[Tensor], Sketch]:
         medians, spreads, grams = [], [], []
         n = self.sent if mix is None else len(mix)
+        spares: list[Tensor] = []
+        if mix is not None and self._raw is not None:  # behind a mixer nobody asks for the median of what was sent
+            spares, self._raw = self._raw[0], ([], self._raw[1])
         coarse = torch.float64
         for leaf, rows in enumerate(self.leaves):
             compute = self.compute(rows)
             points = [None if point is None else point[leaf] for point in self.anchors.values()]
             median, spread, gram = kernels.sketch(
-                rows, mix=None if mix is None else mix.contiguous(), anchors=points, compute=compute
+                rows,
+                mix=None if mix is None else mix.contiguous(),
+                anchors=points,
+                compute=compute,
+                spare=spares[leaf] if spares else None,
             )
             medians.append(median)
             spreads.append(spread)

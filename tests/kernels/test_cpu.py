@@ -332,3 +332,14 @@ def test_walk_is_the_loop_of_the_rules(n: int, scale: float, monkeypatch: pytest
                 else:
                     torch.testing.assert_close(got.tau, wanted.tau)
                     assert torch.equal(got.outside, wanted.outside)
+
+
+def test_a_result_may_take_the_place_of_a_vector_that_goes_into_it(isa: str) -> None:
+    x, weights = draw(6, 5000), torch.linspace(-1, 1, 6, dtype=F64)
+    wanted, _ = cpu.combine(list(x), weights, compute=F32, isa=isa)
+    spare = x[4].clone()
+    got, _ = cpu.combine([*x[:4], spare, x[5]], weights, compute=F32, isa=isa, spare=spare)
+    assert got.data_ptr() == spare.data_ptr() and torch.equal(got, wanted)
+    unfit = torch.zeros(5000, dtype=F64)
+    median, *_ = cpu.sketch(x, compute=F32, isa=isa, spare=unfit)
+    assert median.dtype == F32 and not unfit.any()

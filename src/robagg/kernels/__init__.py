@@ -21,10 +21,16 @@ _told = False
 
 
 def sketch(
-    rows: Rows, *, mix: Tensor | None = None, anchors: Sequence[Tensor | None] = (), compute: torch.dtype
+    rows: Rows,
+    *,
+    mix: Tensor | None = None,
+    anchors: Sequence[Tensor | None] = (),
+    compute: torch.dtype,
+    spare: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Median, spread and Gram matrix in one pass; see `reference.sketch`."""
-    result: tuple[Tensor, Tensor, Tensor] = choose(rows[0]).sketch(rows, mix=mix, anchors=anchors, compute=compute)
+    """Median, spread and Gram matrix in one pass; see `reference.sketch`. The median may take the place of `spare`."""
+    module, more = _offer(rows[0], spare)
+    result: tuple[Tensor, Tensor, Tensor] = module.sketch(rows, mix=mix, anchors=anchors, compute=compute, **more)
     return result
 
 
@@ -34,10 +40,19 @@ def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: to
     return result
 
 
-def combine(vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The weighted sum of vectors; see `reference.combine`."""
-    result: tuple[Tensor, Tensor] = choose(vectors[0]).combine(vectors, coefficients, compute=compute)
+def combine(
+    vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.dtype, spare: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The weighted sum of vectors; see `reference.combine`. It may take the place of `spare`, even if that is one."""
+    module, more = _offer(vectors[0], spare)
+    result: tuple[Tensor, Tensor] = module.combine(vectors, coefficients, compute=compute, **more)
     return result
+
+
+def _offer(row: Tensor, spare: Tensor | None) -> tuple[ModuleType, dict[str, Tensor]]:
+    """The module for rows like this one, and the spare memory if it can use any: on a CPU fresh memory costs time."""
+    module = choose(row)
+    return module, {"spare": spare} if module is cpu and spare is not None else {}
 
 
 def choose(row: Tensor) -> ModuleType:

@@ -99,10 +99,11 @@ def sketch(
     anchors: Sequence[Tensor | None] = (),
     compute: torch.dtype,
     isa: str | None = None,
+    spare: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Median (d,), spread (), and the Gram matrix (m+a, m+a) of rows and anchors about the median."""
     m = len(rows) if mix is None else mix.shape[0]
-    median = torch.empty(rows[0].shape[0], dtype=compute)
+    median = _take(rows[0].shape[0], compute, spare)
     spread = torch.zeros((), dtype=torch.float64)
     gram = torch.zeros(m + len(anchors), m + len(anchors), dtype=torch.float64)
     _run(_SKETCH, rows, isa, anchors=anchors, weights=mix, m=m, value=median, spread=spread, gram=gram)
@@ -123,11 +124,16 @@ def trim(
 
 
 def combine(
-    vectors: Rows, coefficients: Tensor, *, compute: torch.dtype, isa: str | None = None
+    vectors: Rows,
+    coefficients: Tensor,
+    *,
+    compute: torch.dtype,
+    isa: str | None = None,
+    spare: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The sum of coefficient times vector (d,), and whether any of it is not finite (); a coefficient 0 skips one."""
     used = [k for k, c in enumerate(coefficients.tolist()) if c != 0]
-    value = torch.empty(vectors[0].shape[0], dtype=compute)
+    value = _take(vectors[0].shape[0], compute, spare)
     alarm = torch.zeros((), dtype=torch.int32)
     chosen = vectors if len(used) == len(vectors) else [vectors[k] for k in used]
     _run(_COMBINE, chosen, isa, weights=coefficients[used], m=0, value=value, alarm=alarm)
@@ -177,6 +183,12 @@ def walk(
     if kind in ("rfa", "mca"):
         return coefficients, None, None, reach
     return coefficients, tau, outside, reach
+
+
+def _take(d: int, dtype: torch.dtype, spare: Tensor | None) -> Tensor:
+    """Memory for a result (d,): the spare where it fits. A column is read before it is written, so it may be a row."""
+    fits = spare is not None and spare.shape == (d,) and spare.dtype == dtype and spare.is_contiguous()
+    return spare if fits and spare is not None else torch.empty(d, dtype=dtype)
 
 
 def _run(
