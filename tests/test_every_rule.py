@@ -729,9 +729,14 @@ def check_definition(text: str, n: int, d: int, seed: int, f: Any, scale: float)
     wanted, decided = follow(rule, x, seed)
     assume(decided > 1e-4)
     assert close(aggregate(rule, x, seed), wanted, 1e-9, scale)
-    sigma = getattr(rule.core, "sigma", None)
-    if sigma is not None and float((x - x.median(0).values).square().sum(1).max()) > 100 * sigma**2:
-        return  # float32 holds squared distances to 1e-7 of the farthest, and the kernel takes their exponential
+    # float32 holds squared distances to 1e-7 of the farthest: MCA takes their exponential, and a row that RFA comes as
+    # near to as its smoothing weighs by the inverse of such a distance.
+    farthest = float((x - x.median(0).values).square().sum(1).max())
+    sigma, smoothing = getattr(rule.core, "sigma", None), getattr(rule.core, "smoothing", None)
+    if sigma is not None and farthest > 100 * sigma**2:
+        return
+    if smoothing is not None and farthest > 1e5 * smoothing**2:
+        return
     rounded = x.float()
     wanted, decided = follow(rule, rounded, seed)
     assume(decided > 1e-4)

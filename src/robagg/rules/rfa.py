@@ -25,7 +25,8 @@ class RFA(Loop):
     Args:
         f: how many rows may lie; used only to judge how many broken rows can be borne.
         iterations: steps of the loop.
-        smoothing: the distance below which rows weigh alike.
+        smoothing: the distance below which rows weigh alike. float32 holds distances to some 3e-4 of the farthest
+            row's: a smoothing below that takes float64 rows.
 
     Example:
         >>> x = torch.tensor([[1.0], [1.1], [0.9], [1.0], [50.0]])
