@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,4 +55,4 @@ def test_a_target_is_met_at_its_bound_and_missed_beyond_it(document: ModuleType)
 @pytest.mark.parametrize("path", sorted((BENCHMARKS / "results").glob("*.json")), ids=lambda path: path.stem)
 def test_figures_name_no_folder_of_the_machine_they_come_from(path: Path) -> None:
     text = json.dumps(json.loads(path.read_text(encoding="utf-8")))
-    assert "/home/" not in text and "/work/" not in text and "/tmp/" not in text
+    assert re.search(r"[\s\"'(]/[a-z]+/", text) is None
