@@ -57,12 +57,6 @@ REASONS: dict[str, tuple[Belongs, str]] = {
         lambda row, column, pair: (row, column) == ("Huber", "IPM"),
         "Either about 83 or a collapse to under 12, by seed; the paper's deviation at f=5 is 47 points.",
     ),
-    "TQ": (
-        lambda row, column, pair: row == "TQ",
-        "TQ is up to 1.8 points below the paper under GA, IPM and LF, the more so the larger rho. It is not the "
-        "precision (float32 gives the same as tf32) nor how batches are drawn (below); ours cuts 1.5 to 3 honest "
-        "clients a round there.",
-    ),
 }
 
 
@@ -154,7 +148,12 @@ def tell_mismatches(boards: dict[str, Board]) -> list[str]:
             if not pair.near:
                 title = next((t for t, (belongs, _) in REASONS.items() if belongs(row, column, pair)), "Others")
                 far[title].append(f"{panel} {row} {column} {pair.ours:.1f} ({pair.paper:.1f})")
-    parts = ["Ours, and the paper's in brackets, where they differ by more than two of its deviations and a point."]
+    parts = [
+        "Ours, and the paper's in brackets, where they differ by more than two of its deviations and a point. TQ's "
+        "cells outside ALIE are all near, but nearly all lie below the paper's: by up to 1.2 points at rho=0.5, by up "
+        "to 1.8 at rho=0.7. It is not the precision (float32 gives the same as tf32) nor how batches are drawn (below). "
+        "Ours cuts 1.5 to 3.3 honest clients a round under GA, LF and IPM at f=6, rho=0.5."
+    ]
     for title, cells in far.items():
         if cells:
             reason = REASONS[title][1] if title in REASONS else "No reason is known."

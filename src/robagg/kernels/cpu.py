@@ -187,8 +187,9 @@ def walk(
 
 def _take(d: int, dtype: torch.dtype, spare: Tensor | None) -> Tensor:
     """Memory for a result (d,): the spare where it fits. A column is read before it is written, so it may be a row."""
-    fits = spare is not None and spare.shape == (d,) and spare.dtype == dtype and spare.is_contiguous()
-    return spare if fits and spare is not None else torch.empty(d, dtype=dtype)
+    if spare is not None and spare.shape == (d,) and spare.dtype == dtype and spare.is_contiguous():
+        return spare
+    return torch.empty(d, dtype=dtype)
 
 
 def _run(
