@@ -151,8 +151,8 @@ def tell_mismatches(boards: dict[str, Board]) -> list[str]:
     parts = [
         "Ours, and the paper's in brackets, where they differ by more than two of its deviations and a point. TQ's "
         "cells outside ALIE are all near, but nearly all lie below the paper's: by up to 1.2 points at rho=0.5, by up "
-        "to 1.8 at rho=0.7. It is not the precision (float32 gives the same as tf32) nor how batches are drawn (below). "
-        "Ours cuts 1.5 to 3.3 honest clients a round under GA, LF and IPM at f=6, rho=0.5."
+        "to 1.8 at rho=0.7. It is not the precision (float32 gives the same as tf32) nor how batches are drawn "
+        "(below). Ours cuts 1.5 to 3.3 honest clients a round under GA, LF and IPM at f=6, rho=0.5."
     ]
     for title, cells in far.items():
         if cells:
