@@ -183,6 +183,7 @@ def test_figures_are_saved_as_png_and_svg(browser: Any, small: Path, tmp_path: P
                 content = (tmp_path / "figure").read_bytes()
                 assert content.startswith(begins) and len(content) > 2000
                 assert saved.value.suggested_filename.endswith(form.lower())
+                reader.page.wait_for_timeout(120)  # Chromium drops a page's eleventh download within a second
 
 
 def test_tables_are_copied_as_markdown_latex_and_csv(browser: Any, small: Path) -> None:
