@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -276,6 +280,44 @@ def test_the_result_does_not_depend_on_the_number_of_threads(isa: str) -> None:
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
     check_sketch((results[0][0], results[0][1], results[0][2]), reference.sketch(x, anchors=[None], compute=F32))
+
+
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(1)
+
+
+def test_whose_threads_do_the_work_leaves_no_trace(three_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = draw(11, 150_001)
+    shared = cpu.sketch(x, compute=F32)
+    monkeypatch.setattr(cpu, "_team", lambda: None)
+    own = cpu.sketch(x, compute=F32)
+    assert all(torch.equal(a, b) for a, b in zip(shared, own, strict=True))
+
+
+def test_python_threads_may_aggregate_at_once(three_threads: None) -> None:
+    stacks = [draw(11, 40_001, seed=seed) for seed in range(8)]
+    alone = [cpu.sketch(x, compute=F32) for x in stacks]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda x: cpu.sketch(x, compute=F32), stacks))
+    for one, other in zip(alone, together, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have(three_threads: None) -> None:
+    x = draw(11, 40_001)
+    median = cpu.sketch(x, compute=F32)[0].numpy().tobytes()
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        child = pool.apply_async(_median_bytes, (x.numpy(),))
+        assert child.get(timeout=60) == median
+
+
+def _median_bytes(x: np.ndarray) -> bytes:
+    return cpu.sketch(torch.from_numpy(x), compute=F32)[0].numpy().tobytes()
 
 
 def test_the_input_is_not_changed(isa: str) -> None:

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ABI = 2 };                                                /* cpu.py loads no library with another number */
+enum { ABI = 3 };                                                /* cpu.py loads no library with another number */
 enum { SKETCH, TRIM, COMBINE };                                  /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */
@@ -32,6 +32,8 @@ struct job {
     void *value;           /* (d,) in the compute type */
     double *spread, *gram; /* sketch: (1,) and (m + anchors, m + anchors) */
     int32_t *alarm;
+    /* OpenMP's GOMP_parallel in this process, or NULL: calls a function with its argument in so many threads. */
+    void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
 };
 
 struct term { /* what a pair of mixed rows takes of one row */
@@ -59,7 +61,9 @@ struct plan {
     struct sums *sums;
     void (*pass)(const struct plan *, int64_t, int64_t, void *, struct sums *);
     int64_t chunks;
-    atomic_long *next;
+    char *scratch; /* `own` bytes for each thread */
+    size_t own;
+    atomic_long *next, *seats;
 };
 
 static inline float bfloat(uint16_t bits)
@@ -293,23 +297,24 @@ __attribute__((visibility("default"))) int robagg_isa(void)
 #endif
 }
 
-struct worker {
-    const struct plan *plan;
-    void *scratch;
-};
-
 /* Chunks are dealt to whoever is free. Each has sums of its own, so who took it leaves no trace in the result. */
-static void *work(void *argument)
+static void work(void *argument)
 {
-    const struct worker *worker = argument;
-    const struct plan *p = worker->plan;
+    struct plan *const p = argument;
+    void *const scratch = p->scratch + (size_t)atomic_fetch_add(p->seats, 1) * p->own;
     for (;;) {
         int64_t chunk = atomic_fetch_add(p->next, 1);
-        if (chunk >= p->chunks) return NULL;
+        if (chunk >= p->chunks) return;
         if (p->op == COMBINE) chunk = p->chunks - 1 - chunk; /* the columns a sketch saw last are still in cache */
         const int64_t begin = chunk * p->chunk, end = begin + p->chunk < p->d ? begin + p->chunk : p->d;
-        p->pass(p, begin, end, worker->scratch, p->sums + chunk);
+        p->pass(p, begin, end, scratch, p->sums + chunk);
     }
+}
+
+static void *work_alone(void *plan)
+{
+    work(plan);
+    return NULL;
 }
 
 /* The mix as a list of its non-zeros. A row that no mixed row uses joins the first with weight 0: should it not be
@@ -346,9 +351,9 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
 {
     const struct passes *passes = &all[job->isa][job->wide];
     const int64_t element = job->wide ? 8 : 4, size = job->op == COMBINE ? 0 : job->m + job->anchors;
-    atomic_long next = 0;
+    atomic_long next = 0, seats = 0;
     struct plan p = {.op = job->op, .n = job->n, .m = job->m, .size = size, .lo = job->lo, .hi = job->hi, .d = job->d,
-                     .rows = job->rows, .weights = job->weights, .value = job->value, .next = &next};
+                     .rows = job->rows, .weights = job->weights, .value = job->value, .next = &next, .seats = &seats};
     p.mixed = job->op != COMBINE && job->weights != NULL;
     p.pass = job->op == COMBINE ? passes->combine : passes->sorted;
 
@@ -373,16 +378,17 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     }
     p.direct &= together <= 8;
 
-    int64_t threads = job->threads < p.chunks ? job->threads : p.chunks;
-    threads = threads < 1 ? 1 : threads > CHUNKS ? CHUNKS : threads;
+    const int64_t threads = job->threads > CHUNKS ? CHUNKS : p.chunks < 2 || job->threads < 1 ? 1 : job->threads;
     const size_t own = job->op == COMBINE ? 5 * ((size_t)p.tile * (size_t)element + LINE) : passes->scratch(&p);
+    p.own = (own / LINE + 1) * LINE;
     const size_t gram = job->op == SKETCH ? (size_t)(size * size) : 0;
     const size_t terms = p.mixed ? (size_t)(p.m * p.n) : 0;
-    const size_t bytes = (size_t)threads * (own + LINE) + (size_t)p.chunks * (sizeof *p.sums + gram * sizeof(double)) +
+    const size_t bytes = (size_t)threads * p.own + (size_t)p.chunks * (sizeof *p.sums + gram * sizeof(double)) +
                          terms * sizeof *p.terms + (size_t)p.m * (sizeof *p.ends + sizeof *p.scale) + 4 * LINE;
     void *block;
     if (posix_memalign(&block, LINE, bytes)) return 1;
-    char *at = (char *)block + (size_t)threads * (own / LINE + 1) * LINE;
+    p.scratch = block;
+    char *at = p.scratch + (size_t)threads * p.own;
     p.sums = (struct sums *)at, at += (size_t)p.chunks * sizeof *p.sums;
     p.terms = (struct term *)at, at += terms * sizeof *p.terms;
     p.ends = (int64_t *)at, at += (size_t)p.m * sizeof *p.ends;
@@ -391,16 +397,17 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     for (int64_t k = 0; k < p.chunks; k++) p.sums[k] = (struct sums){0, (double *)at + (size_t)k * gram, 0};
     if (p.mixed) list_terms(&p);
 
-    /* Threads live for one call: nothing is left behind that a fork could break. One that cannot start leaves its
-       chunks to the rest. */
-    pthread_t others[CHUNKS];
-    struct worker workers[CHUNKS];
-    int64_t started = 0;
-    for (int64_t k = 0; k < threads; k++)
-        workers[k] = (struct worker){&p, (char *)block + (size_t)k * (own / LINE + 1) * LINE};
-    while (started + 1 < threads && !pthread_create(others + started, NULL, work, workers + started + 1)) started++;
-    work(workers);
-    for (int64_t k = 0; k < started; k++) pthread_join(others[k], NULL);
+    /* Torch's own threads where they can be had, as many as it uses itself: they are awake, and would else spin beside
+       ours. Threads of our own live for one call; one that cannot start leaves its chunks to the rest. */
+    if (threads > 1 && job->parallel != NULL) job->parallel(work, &p, (unsigned)threads, 0);
+    else {
+        pthread_t others[CHUNKS];
+        int64_t started = 0;
+        while (started + 1 < threads && started + 1 < p.chunks &&
+               !pthread_create(others + started, NULL, work_alone, &p)) started++;
+        work(&p);
+        for (int64_t k = 0; k < started; k++) pthread_join(others[k], NULL);
+    }
 
     for (int64_t k = 0; k < p.chunks; k++) { /* in order, whoever came first */
         if (job->op == SKETCH) {

@@ -18,12 +18,12 @@ from torch import Tensor
 
 from robagg.kernels.reference import Rows
 
-_ABI = 2
+_ABI = 3
 KINDS = ("tq", "huber", "cc", "rfa", "mca")
 _SKETCH, _TRIM, _COMBINE = range(3)
 _ISAS = ("plain", "avx2", "avx512")
 _DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
-_ALONE = 1 << 17
+_ALONE = 1 << 16
 """Below so many elements starting threads costs more than they save."""
 
 
@@ -41,7 +41,7 @@ class _Job(ctypes.Structure):
         *((name, ctypes.c_int32) for name in ("op", "isa", "wide", "threads")),
         *((name, ctypes.c_int64) for name in ("n", "m", "anchors", "d", "lo", "hi")),
         ("rows", ctypes.POINTER(_Row)),
-        *((name, ctypes.c_void_p) for name in ("weights", "value", "spread", "gram", "alarm")),
+        *((name, ctypes.c_void_p) for name in ("weights", "value", "spread", "gram", "alarm", "parallel")),
     )
 
 
@@ -185,6 +185,31 @@ def walk(
     return coefficients, tau, outside, reach
 
 
+@functools.cache
+def _team() -> int | None:
+    """The address of the OpenMP function that gives work to torch's own threads; None where there is none.
+
+    They are warm, and between two calls of torch they spin: threads of ours would share the cores with them.
+    """
+    try:
+        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value
+    except (OSError, AttributeError, TypeError):
+        return None
+
+
+_forked = False
+"""Whether this process was forked: OpenMP's threads stayed behind in its parent, and it would wait for them forever."""
+
+
+def _leave_team() -> None:
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_team)
+
+
 def _take(d: int, dtype: torch.dtype, spare: Tensor | None) -> Tensor:
     """Memory for a result (d,): the spare where it fits. A column is read before it is written, so it may be a row."""
     if spare is not None and spare.shape == (d,) and spare.dtype == dtype and spare.is_contiguous():
@@ -232,6 +257,7 @@ def _run(
         spread=_address(spread),
         gram=_address(gram),
         alarm=_address(alarm),
+        parallel=None if _forked else _team(),
     )
     if library.robagg_run(ctypes.byref(job)):
         raise MemoryError(f"no memory for the scratch space of {n} rows")
