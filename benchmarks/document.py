@@ -116,6 +116,24 @@ def show_ms(ms: float) -> str:
     return f"{ms:.2f}" if ms < 10 else f"{ms:.0f}"
 
 
+def write_nests() -> str:
+    result, parts = need("cpu-nests"), []
+    for model, row in result["models"].items():
+        rows = [
+            [f"`{rule}`", f"{ms['dicts']:.2f}", f"{ms['dicts'] / row['torch_ms']:.2f}", f"{ms['tensor']:.2f}"]
+            for rule, ms in row["ms"].items()
+        ]
+        parts.append(
+            wrap(
+                f"{model}, n={row['n']}: {row['leaves']} tensors, {row['d']:,} values; torch takes "
+                f"{row['torch_ms']:.2f} ms to stack and average them one by one"
+            )
+            + "\n"
+            + tabulate(["rule", "ms", "times that", "ms as one tensor"], rows)
+        )
+    return tell_busy(result) + "\n".join(parts)
+
+
 def write_memory() -> str:
     memory, flower = need("cpu-memory"), read("cpu-flower-1.2M")
     mib, strategies = memory["mib"], (flower or {"strategies": {}})["strategies"]
@@ -360,6 +378,12 @@ bound by memory.
 {write_cpu_growth()}
 Twenty rows of 100 million values would be 8 GB, so that row has n=5.
 
+### State dicts
+
+Clients send state dicts, not rows of a matrix. Large tensors are read where they lie; small ones are first copied side
+by side, because a pass over each of them would take longer.
+
+{write_nests()}
 ### Peak memory
 
 {write_memory()}

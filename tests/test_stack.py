@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import robagg as ra
-from robagg.stack import read
+from robagg.stack import SMALL_LEAF, read
 
 Pair = namedtuple("Pair", ["w", "b"])
 
@@ -88,6 +88,41 @@ def test_leaves_of_several_dtypes_each_come_back_in_their_own() -> None:
         assert value["d"].dtype == torch.float64
         assert value["h"].tolist() == pytest.approx([2.0, 2.0], rel=0.1)
         assert value["d"].tolist() == pytest.approx([2e300], rel=0.1)
+
+
+def test_small_leaves_are_laid_side_by_side_and_large_ones_stay_where_they_are() -> None:
+    def draw(k: int) -> dict[str, Tensor]:
+        g = torch.Generator().manual_seed(k)
+        return {
+            "conv": torch.randn(4, 3, 2, 2, generator=g).to(memory_format=torch.channels_last),
+            "large": torch.randn(SMALL_LEAF, generator=g),
+            "half": torch.randn(3, generator=g).half(),
+            "bias": torch.randn(5, generator=g, requires_grad=True),
+            "scale": torch.randn(2, generator=g).half(),
+            "empty": torch.zeros(0),
+        }
+
+    rows = [draw(k) for k in range(7)]
+    stack = read(rows)
+    assert {(leaf[0].dtype, len(leaf[0])) for leaf in stack.leaves} == {
+        (torch.float32, 48 + 5),
+        (torch.float16, 3 + 2),
+        (torch.float32, SMALL_LEAF),
+    }
+    large = next(leaf for leaf in stack.leaves if len(leaf[0]) == SMALL_LEAF)
+    assert addresses(large) == [row["large"].data_ptr() for row in rows]
+    for name in rows[0]:
+        alone = ra.CM()([row[name].detach().reshape(-1) for row in rows]) if rows[0][name].numel() else torch.zeros(0)
+        together = ra.CM()(rows)[name]
+        assert together.shape == rows[0][name].shape and together.dtype == rows[0][name].dtype
+        assert torch.equal(together.reshape(-1), alone) and not together.requires_grad
+    before = ra.CC(f=2).step(rows)[1]
+    assert before["conv"].shape == (4, 3, 2, 2)
+    flat = [torch.cat([v.detach().float().reshape(-1) for v in row.values()]) for row in rows]
+    again, _ = ra.CC(f=2).step(rows, before)
+    plain, _ = ra.CC(f=2).step(flat, torch.cat([v.float().reshape(-1) for v in before.values()]))
+    value = torch.cat([again.value[name].float().reshape(-1) for name in rows[0]])
+    torch.testing.assert_close(value, plain.value, rtol=1e-3, atol=1e-3)
 
 
 def test_dicts_tuples_and_named_tuples_come_back_as_such() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,23 +17,31 @@ Path = tuple[Any, ...]
 
 
 def list_leaves(row: Any) -> dict[Path, Any]:
-    """The leaves of a row by their path, in an order that does not depend on that of its keys."""
+    """The leaves of a row by their path."""
+    found: dict[Path, Any] = {}
     try:
-        found = dict(_walk(row))
+        _walk(row, (), found)
     except RecursionError:  # a nest without end has no leaves: it is a leaf of no use itself
         return {(): row}
-    return {path: found[path] for path in sorted(found, key=lambda path: [(type(p).__name__, str(p)) for p in path])}
+    return found
 
 
-def _walk(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    if isinstance(node, Mapping):
+def _walk(node: Any, path: Path, found: dict[Path, Any]) -> None:
+    if isinstance(node, Tensor | np.ndarray):  # asked first: most nodes are leaves
+        found[path] = node
+    elif isinstance(node, Mapping):
         for key in node:
-            yield from _walk(node[key], (*path, key))
+            _walk(node[key], (*path, key), found)
     elif isinstance(node, list | tuple):
         for i, child in enumerate(node):
-            yield from _walk(child, (*path, i))
+            _walk(child, (*path, i), found)
     else:
-        yield path, node
+        found[path] = node
+
+
+def in_order(paths: Iterable[Path]) -> list[Path]:
+    """The paths in an order that does not depend on that of the keys in some row."""
+    return sorted(paths, key=lambda path: [(type(p).__name__, str(p)) for p in path])
 
 
 def spell(path: Path) -> str:
@@ -53,16 +61,22 @@ def fill(node: Any, path: Path, make: Callable[[Path, Any], Any]) -> Any:
     return make(path, node)
 
 
-Form = tuple[tuple[Path, tuple[str, ...]], ...]
+Form = frozenset[tuple[Path, tuple[Any, ...]]]
+"""Each leaf's path and what is said of it."""
 
 
-def describe_leaf(leaf: Any) -> tuple[str, ...]:
+def describe_leaf(leaf: Any) -> tuple[Any, ...]:
     """What must agree between clients: library, dtype, shape, device."""
     if isinstance(leaf, Tensor):
-        return ("tensor", tell_dtype(leaf), str(tuple(leaf.shape)), str(leaf.device))
+        return ("tensor", leaf.dtype if leaf.layout == torch.strided else tell_dtype(leaf), leaf.shape, leaf.device)
     if isinstance(leaf, np.ndarray | np.generic):
-        return ("array", str(leaf.dtype), str(leaf.shape))
+        return ("array", leaf.dtype, leaf.shape)
     return (tell_kind(leaf),)
+
+
+def tell_leaf(kind: str, dtype: Any = "", shape: Sequence[int] | None = None, device: Any = "") -> str:
+    """What `describe_leaf` found, in words."""
+    return " ".join(str(part) for part in (kind, dtype, "" if shape is None else tuple(shape), device) if part != "")
 
 
 def check_form(form: Form, row: int, entry: dict[Path, Any]) -> None:
@@ -70,8 +84,9 @@ def check_form(form: Form, row: int, entry: dict[Path, Any]) -> None:
     where = f"row {row}"
     if not form:
         raise ValueError(f"{where} holds no tensor or array")
-    floating = False
-    for path, (kind, *_) in form:
+    floating, specs = False, dict(form)
+    for path in in_order(specs):
+        kind = specs[path][0]
         at = f"{where}, {spell(path)!r}" if path else where
         if kind not in ("tensor", "array"):
             raise TypeError(f"{at}: a tensor or an array is wanted, got {kind}")
@@ -80,8 +95,8 @@ def check_form(form: Form, row: int, entry: dict[Path, Any]) -> None:
             raise TypeError(f"{at}: real numbers of a common dtype are wanted, got {tell_dtype(entry[path])}")
         floating |= tensor.dtype in FLOATS
     if not floating:
-        raise TypeError(f"{where}: floating-point numbers are wanted, got only {form[0][1][1]}")
-    devices = {spec[3] for _, spec in form if len(spec) > 3}
+        raise TypeError(f"{where}: floating-point numbers are wanted, got only {next(iter(form))[1][1]}")
+    devices = {str(spec[3]) for _, spec in form if len(spec) > 3}
     if len(devices) > 1:
         raise ValueError(f"{where}: all tensors must be on one device, got {', '.join(sorted(devices))}")
 
@@ -89,13 +104,13 @@ def check_form(form: Form, row: int, entry: dict[Path, Any]) -> None:
 def tell_difference(form: Form, wanted: Form) -> str:
     """In words, the first thing in which a row's structure is not that of most rows."""
     got, want = dict(form), dict(wanted)
-    for path in want:
+    for path in in_order(want):
         name = repr(spell(path)) if path else "its vector"
         if path not in got:
             return f"lacks {name}"
         if got[path] != want[path]:
-            return f"has {name} as {' '.join(got[path])} where most have {' '.join(want[path])}"
-    extra = next(path for path in got if path not in want)
+            return f"has {name} as {tell_leaf(*got[path])} where most have {tell_leaf(*want[path])}"
+    extra = next(path for path in in_order(got) if path not in want)
     return f"has {spell(extra)!r}, which most rows lack"
 
 
@@ -103,7 +118,9 @@ def view(leaf: Any) -> Tensor | None:
     """A tensor over the same memory (None: no such dtype in torch). It is never written to."""
     if isinstance(leaf, Tensor):
         # A view may carry its sign as a flag (`z.conj().imag`), which readers of raw memory do not see.
-        return leaf.detach().resolve_neg() if leaf.layout == torch.strided else None
+        if leaf.layout != torch.strided:
+            return None
+        return (leaf.detach() if leaf.requires_grad else leaf).resolve_neg()
     array = np.asarray(leaf)
     size = array.dtype.itemsize
     if array.dtype.kind not in "fiub" or size > 8 or (array.dtype.kind == "u" and size > 1):
@@ -125,20 +142,34 @@ class _Writable:
         self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
 
 
-def order_in_memory(leaf: Any) -> list[int]:
-    """The order of dimensions in which a leaf lies in memory, so that flattening it copies nothing (channels-last)."""
+def order_in_memory(leaf: Any) -> list[int] | None:
+    """The order of dimensions in which a leaf lies in memory, so that flattening it copies nothing (channels-last).
+
+    None is the usual one.
+    """
     tensor = view(leaf)
     assert tensor is not None
     strides = tensor.stride()
-    return sorted(range(tensor.ndim), key=lambda k: (-strides[k], k))
+    order = sorted(range(tensor.ndim), key=lambda k: (-strides[k], k))
+    return None if order == list(range(tensor.ndim)) else order
 
 
-def shape_like(value: Tensor, leaf: Any, order: list[int]) -> Any:
-    shape = [leaf.shape[k] for k in order]
-    back = [order.index(k) for k in range(len(order))]
-    if isinstance(leaf, Tensor):
-        return value.to(leaf.dtype).reshape(shape).permute(back)
-    return value.reshape(shape).permute(back).numpy().astype(leaf.dtype, copy=False)
+def flatten_leaf(leaf: Any, order: list[int] | None) -> Tensor:
+    """A leaf as a vector, its dimensions taken in this order."""
+    tensor = leaf if isinstance(leaf, Tensor) else view(leaf)
+    assert tensor is not None
+    if order is not None:
+        tensor = tensor.permute(order)
+    return tensor if tensor.ndim == 1 else tensor.reshape(-1)
+
+
+def shape_like(value: Tensor, leaf: Any, order: list[int] | None) -> Any:
+    """A vector as a leaf again, whose dimensions it has in this order."""
+    if order is None:
+        value = value.reshape(leaf.shape)
+    else:
+        value = value.reshape([leaf.shape[k] for k in order]).permute([order.index(k) for k in range(len(order))])
+    return value.to(leaf.dtype) if isinstance(leaf, Tensor) else value.numpy().astype(leaf.dtype, copy=False)
 
 
 def read_point(point: Any, name: str, shape: Sequence[int]) -> Tensor:

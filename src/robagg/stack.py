@@ -1,8 +1,9 @@
 """The door: what clients sent, in whatever kind it came, as leaves of rows, and the result back in that kind.
 
-Nothing is stacked or copied here. A leaf of a state dict is the list of its n flat views; an (n, d) tensor is one leaf
-as it is. A row whose structure is not that of most rows is turned away with a reason; rows that are not finite are
-found later, by the alarm that the passes raise (`Stack.broken_rows`), so that the happy path needs no extra pass.
+Nothing is stacked here, and nothing large copied. A leaf of a state dict is the list of its n flat views; the small
+ones are laid side by side, into one leaf of each dtype; an (n, d) tensor is one leaf as it is. A row whose structure is
+not that of most rows is turned away with a reason; rows that are not finite are found later, by the alarm that the
+passes raise (`Stack.broken_rows`), so that the happy path needs no extra pass.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from torch import Tensor
 from robagg.kernels.reference import Rows
 from robagg.nest import (
     FLOATS,
+    Path,
     check_form,
     describe_leaf,
     fill,
+    flatten_leaf,
+    in_order,
     list_leaves,
     order_in_memory,
     read_point,
@@ -37,6 +41,8 @@ from robagg.nest import (
 # Squares of numbers within these bounds, summed over any number of coordinates, neither overflow nor vanish in float64.
 LARGE, SMALL = 2.0**450, 2.0**-450
 FAR = 2.0**480
+SMALL_LEAF = 8192
+"""Leaves of fewer numbers are copied side by side: to pass over each of them would take longer."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,7 @@ def _read_matrix(x: Tensor | np.ndarray[Any, Any]) -> Stack:
 
 def _read_list(x: Sequence[Any]) -> Stack:
     entries = [list_leaves(row) for row in x]
-    forms = [tuple((path, describe_leaf(leaf)) for path, leaf in entry.items()) for entry in entries]
+    forms = [frozenset((path, describe_leaf(leaf)) for path, leaf in entry.items()) for entry in entries]
     form, count = Counter(forms).most_common(1)[0]
     first = forms.index(form)
     check_form(form, first, entries[first])
@@ -157,27 +163,51 @@ def _read_list(x: Sequence[Any]) -> Stack:
             f"row {other} {tell_difference(forms[other], form)}"
         )
     reasons = {i: tell_difference(forms[i], form) for i in range(len(x)) if i not in kept}
-    template, paths = x[first], list(entries[first])
-    orders = {path: order_in_memory(entries[first][path]) for path in paths}
-    flat = {
-        path: [view(entries[i][path]).permute(orders[path]).reshape(-1) for i in kept]  # type: ignore[union-attr]
-        for path in paths
-    }
-    floats = [path for path in paths if flat[path][0].dtype in FLOATS]
-    integers = [path for path in paths if path not in floats]
+    template, model, sound = x[first], entries[first], [entries[i] for i in kept]
+    dtypes = {path: view(model[path]).dtype for path in in_order(model)}  # type: ignore[union-attr]
+    groups = _group({path: dtype for path, dtype in dtypes.items() if dtype in FLOATS}, model)
+    integers = [path for path, dtype in dtypes.items() if dtype not in FLOATS]
+    orders = {path: order_in_memory(model[path]) for path in dtypes}
 
     def rebuild(values: Sequence[Tensor], counters: Sequence[Tensor]) -> Any:
-        result = dict(zip((*floats, *integers), (*values, *counters), strict=True))
+        result = dict(zip(integers, counters, strict=True))
+        for group, value in zip(groups, values, strict=True):
+            result |= zip(group, torch.split(value, [math.prod(model[path].shape) for path in group]), strict=True)
         return fill(template, (), lambda path, leaf: shape_like(result[path], leaf, orders[path]))
 
     def flatten(point: Any) -> list[Tensor]:
         entry = list_leaves(point)
-        return [
-            read_point(entry.get(p), spell(p), entries[first][p].shape).permute(orders[p]).reshape(-1) for p in floats
-        ]
+        parts = {p: read_point(entry.get(p), spell(p), model[p].shape) for group in groups for p in group}
+        return [_lay_out([parts], group, orders)[0] for group in groups]
 
-    leaves, counters = ([flat[p] for p in part] for part in (floats, integers))
-    return Stack(len(x), tuple(leaves), tuple(counters), kept, reasons, rebuild, flatten)
+    return Stack(
+        n=len(x),
+        leaves=tuple(_lay_out(sound, group, orders) for group in groups),
+        counters=tuple(_lay_out(sound, [path], orders) for path in integers),
+        kept=kept,
+        reasons=reasons,
+        rebuild=rebuild,
+        flatten=flatten,
+    )
+
+
+def _group(dtypes: dict[Path, torch.dtype], model: dict[Path, Any]) -> list[list[Path]]:
+    """Which leaves become one: the small ones of a dtype."""
+    groups: dict[Any, list[Path]] = {}
+    for path, dtype in dtypes.items():
+        groups.setdefault(dtype if math.prod(model[path].shape) < SMALL_LEAF else path, []).append(path)
+    return list(groups.values())
+
+
+def _lay_out(
+    entries: Sequence[dict[Path, Any]], group: list[Path], orders: dict[Path, list[int] | None]
+) -> list[Tensor]:
+    """A vector from each row: its one leaf where it lies, or copies of several side by side."""
+    if len(group) == 1:
+        return [flatten_leaf(view(entry[group[0]]), orders[group[0]]) for entry in entries]
+    pairs = [(path, orders[path]) for path in group]
+    with torch.no_grad():
+        return [torch.cat([flatten_leaf(entry[path], order) for path, order in pairs]) for entry in entries]
 
 
 def _largest(row: Tensor) -> float:

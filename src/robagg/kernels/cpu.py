@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,26 +23,20 @@ _ABI = 3
 KINDS = ("tq", "huber", "cc", "rfa", "mca")
 _SKETCH, _TRIM, _COMBINE = range(3)
 _ISAS = ("plain", "avx2", "avx512")
-_DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
+_KINDS = {
+    dtype: int.from_bytes(struct.pack("=ii", code, dtype.itemsize), sys.byteorder)
+    for code, dtype in enumerate((torch.float32, torch.float64, torch.float16, torch.bfloat16))
+}
+"""The last word of a `struct row`: the dtype's number and its bytes."""
 _ALONE = 1 << 16
 """Below so many elements starting threads costs more than they save."""
-
-
-class _Row(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("stride", ctypes.c_int64),
-        ("dtype", ctypes.c_int32),
-        ("bytes", ctypes.c_int32),
-    )
 
 
 class _Job(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int32) for name in ("op", "isa", "wide", "threads")),
         *((name, ctypes.c_int64) for name in ("n", "m", "anchors", "d", "lo", "hi")),
-        ("rows", ctypes.POINTER(_Row)),
-        *((name, ctypes.c_void_p) for name in ("weights", "value", "spread", "gram", "alarm", "parallel")),
+        *((name, ctypes.c_void_p) for name in ("rows", "weights", "value", "spread", "gram", "alarm", "parallel")),
     )
 
 
@@ -251,7 +246,7 @@ def _run(
         d=d,
         lo=lo,
         hi=hi,
-        rows=described,
+        rows=ctypes.addressof(described),
         weights=_address(weights),
         value=_address(value),
         spread=_address(spread),
@@ -263,24 +258,24 @@ def _run(
         raise MemoryError(f"no memory for the scratch space of {n} rows")
 
 
-def _describe(rows: Rows, anchors: Sequence[Tensor | None], d: int) -> ctypes.Array[_Row]:
-    described = (_Row * (len(rows) + len(anchors)))()
+def _describe(rows: Rows, anchors: Sequence[Tensor | None], d: int) -> ctypes.Array[ctypes.c_int64]:
+    """The rows and anchors as the library's `struct row`s, each of them three words: where, stride, dtype and bytes."""
+    words: list[int] = []
+    vectors: list[Tensor | None] = [*anchors]
     if isinstance(rows, Tensor):
-        base, step, size = rows.data_ptr(), rows.stride(0) * rows.element_size(), rows.element_size()
-        stride, dtype = rows.stride(1), _DTYPES[rows.dtype]
+        step, stride, kind = rows.stride(0) * rows.element_size(), rows.stride(1), _KINDS[rows.dtype]
         for k in range(len(rows)):
-            described[k] = _Row(base + k * step, stride, dtype, size)
-        rest: Sequence[Tensor | None] = anchors
+            words += (rows.data_ptr() + k * step, stride, kind)
     else:
-        rest = [*rows, *anchors]
-    for k, vector in enumerate(rest, start=len(described) - len(rest)):
+        vectors[:0] = rows
+    for vector in vectors:
         if vector is None:
-            described[k] = _Row(None, 1, 0, 0)
+            words += (0, 1, 0)
             continue
         if vector.shape != (d,):
             raise ValueError(f"every row and anchor must have shape ({d},) like the first, got {tuple(vector.shape)}")
-        described[k] = _Row(vector.data_ptr(), vector.stride(0), _DTYPES[vector.dtype], vector.element_size())
-    return described
+        words += (vector.data_ptr(), vector.stride(0), _KINDS[vector.dtype])
+    return (ctypes.c_int64 * len(words))(*words)
 
 
 def _address(tensor: Tensor | None) -> int | None:
