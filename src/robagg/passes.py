@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -119,19 +120,20 @@ class Passes:
         It may lie where the medians lay: they are used up.
         """
         sent = self.through(coefficients)
-        points = [sent[: self.sent]]
-        named = [k for k, point in enumerate(self.anchors.values()) if point is not None]
-        points += [sent[self.sent + k][None] for k in named]
-        if medians is not None:
-            points.append(1 - coefficients.sum()[None])
-        weights = torch.cat(points)
+        if self.anchors or medians is not None:
+            points = [sent[: self.sent]]
+            named = [k for k, point in enumerate(self.anchors.values()) if point is not None]
+            points += [sent[self.sent + k][None] for k in named]
+            if medians is not None:
+                points.append(1 - coefficients.sum()[None])
+            sent = torch.cat(points)
         values = []
         for leaf, rows in enumerate(self.leaves):
             vectors = list(rows)
             vectors += [point[leaf] for point in self.anchors.values() if point is not None]
             vectors += [medians[leaf]] if medians is not None else []
             spare = None if medians is None else medians[leaf]
-            value, alarm = kernels.combine(vectors, weights, compute=self.compute(rows), spare=spare)
+            value, alarm = kernels.combine(vectors, sent, compute=self.compute(rows), spare=spare)
             self._raise_alarm(alarm)
             values.append(value)
         return values
@@ -175,13 +177,16 @@ class Passes:
         gram, spread = sum(grams[1:], grams[0]), sum(spreads[1:], spreads[0])
         # V is no larger than the sum of the diagonal, so it needs no look of its own. Squares vanish if most rows' do:
         # one far liar must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do.
-        lengths = gram.diagonal()
-        self._raise_alarm(~(lengths < torch.inf).all())
-        if n > 1:
-            few = n // 2 if mix is None else n - 1
-            self._raise_alarm((lengths[:n] < TINY[coarse]).sum() > few)
+        few = n if n == 1 else n // 2 if mix is None else n - 1
+        if gram.device.type == "cpu":  # twenty numbers: Python looks at them faster than torch
+            squares = gram.diagonal().tolist()
+            if not all(s < math.inf for s in squares) or sum(s < TINY[coarse] for s in squares[:n]) > few:
+                self._raise_alarm(torch.ones((), dtype=torch.bool))
+        else:
+            lengths = gram.diagonal()
+            self._raise_alarm(~(lengths < torch.inf).all() | ((lengths[:n] < TINY[coarse]).sum() > few))
         blur: Tensor | float = 0.0
         if mix is not None:  # the sums that made the rows were rounded in proportion to the rows, not to their gaps
-            lengths = torch.stack([torch.linalg.vector_norm(median, dtype=torch.float64) for median in medians])
-            blur = (8 * torch.finfo(coarse).eps) ** 2 * lengths.square().sum()
+            norms = torch.stack([torch.linalg.vector_norm(median, dtype=torch.float64) for median in medians])
+            blur = (8 * torch.finfo(coarse).eps) ** 2 * norms.square().sum()
         return medians, Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)

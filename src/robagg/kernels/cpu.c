@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ABI = 3 };                                                /* cpu.py loads no library with another number */
+enum { ABI = 4 };                                                /* cpu.py loads no library with another number */
 enum { SKETCH, TRIM, COMBINE };                                  /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */
@@ -31,7 +31,7 @@ struct job {
     const double *weights; /* sketch, trim: the (m, n) mix or NULL; combine: n coefficients, none of them 0 */
     void *value;           /* (d,) in the compute type */
     double *spread, *gram; /* sketch: (1,) and (m + anchors, m + anchors) */
-    int32_t *alarm;
+    uint8_t *alarm;
     /* OpenMP's GOMP_parallel in this process, or NULL: calls a function with its argument in so many threads. */
     void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
 };
@@ -414,7 +414,7 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
             *job->spread += p.sums[k].spread;
             for (int64_t i = 0; i < size; i++)
                 for (int64_t j = i; j < size; j++) job->gram[i * size + j] += p.sums[k].gram[i * size + j];
-        } else *job->alarm |= p.sums[k].alarm;
+        } else if (p.sums[k].alarm) *job->alarm = 1;
     }
     if (job->op == SKETCH)
         for (int64_t i = 0; i < size; i++)

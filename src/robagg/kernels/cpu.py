@@ -19,7 +19,7 @@ from torch import Tensor
 
 from robagg.kernels.reference import Rows
 
-_ABI = 3
+_ABI = 4
 KINDS = ("tq", "huber", "cc", "rfa", "mca")
 _SKETCH, _TRIM, _COMBINE = range(3)
 _ISAS = ("plain", "avx2", "avx512")
@@ -113,9 +113,9 @@ def trim(
     if not 0 <= lo < hi <= m:
         raise ValueError(f"trim needs 0 <= lo < hi <= {m} rows, got lo={lo}, hi={hi}")
     value = torch.empty(rows[0].shape[0], dtype=compute)
-    alarm = torch.zeros((), dtype=torch.int32)
+    alarm = torch.zeros((), dtype=torch.bool)
     _run(_TRIM, rows, isa, weights=mix, m=m, lo=lo, hi=hi, value=value, alarm=alarm)
-    return value, alarm.bool()
+    return value, alarm
 
 
 def combine(
@@ -129,10 +129,11 @@ def combine(
     """The sum of coefficient times vector (d,), and whether any of it is not finite (); a coefficient 0 skips one."""
     used = [k for k, c in enumerate(coefficients.tolist()) if c != 0]
     value = _take(vectors[0].shape[0], compute, spare)
-    alarm = torch.zeros((), dtype=torch.int32)
-    chosen = vectors if len(used) == len(vectors) else [vectors[k] for k in used]
-    _run(_COMBINE, chosen, isa, weights=coefficients[used], m=0, value=value, alarm=alarm)
-    return value, alarm.bool()
+    alarm = torch.zeros((), dtype=torch.bool)
+    if len(used) < len(vectors):
+        vectors, coefficients = [vectors[k] for k in used], coefficients[used]
+    _run(_COMBINE, vectors, isa, weights=coefficients, m=0, value=value, alarm=alarm)
+    return value, alarm
 
 
 def walk(
