@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from robagg import kernels
-from robagg.kernels import reference
 from robagg.kernels.reference import Rows
 from robagg.sketch import Sketch
 
@@ -102,14 +101,10 @@ class Passes:
 
     def shares(self, lo: int, hi: int) -> Tensor:
         """Each sent row's share (n,) of the coordinates whose sorted values lo..hi-1 are averaged."""
-        mix = None if self.matrix is None else self.matrix[: self.n, : self.sent]
+        mix = None if self.matrix is None else self.matrix[: self.n, : self.sent].contiguous()
         counts = torch.zeros(self.n, dtype=torch.float64, device=self.device)
         for rows in self.leaves:
-            compute = self.compute(rows)
-            # All three by one kernel: another may round the mixed rows otherwise, and then none lies on the bounds.
-            low, _ = reference.trim(rows, lo, lo + 1, mix=mix, compute=compute)
-            high, _ = reference.trim(rows, hi - 1, hi, mix=mix, compute=compute)
-            counts += reference.shares(rows, low, high, mix=mix, compute=compute)
+            counts += kernels.shares(rows, lo, hi, mix=mix, compute=self.compute(rows))
         total = counts.sum()
         part = torch.where(total > 0, counts / total, 1 / self.n)
         return part if mix is None else part @ mix

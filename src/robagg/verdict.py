@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from robagg import kernels
 from robagg.stack import Stack
 
 
@@ -144,17 +145,10 @@ def judge(rule: str, stack: Stack, outcome: Outcome, *, distances_known: Tensor 
 
 def measure(stack: Stack, values: Sequence[Tensor]) -> Tensor:
     """Distances (n,) of the rows to the value, in float64 and without overflow."""
-    n = len(stack.kept)
-    squares = [torch.zeros((), dtype=torch.float64, device=value.device) for value in values[:1] for _ in range(n)]
-    # Tiles that stay in cache, and below the size at which torch wakes its threads.
-    width = 1 << 14 if stack.device.type == "cpu" else 1 << 24
-    for rows, value in zip(stack.leaves, values, strict=True):
-        for j in range(0, len(value), width):
-            point = value[j : j + width].double()
-            for k in range(n):
-                gap = rows[k][j : j + width].double() - point
-                squares[k] += gap.square_().sum()
-    distances = torch.stack(squares).sqrt().cpu() if n else torch.zeros(0, dtype=torch.float64)
+    if not stack.kept:
+        return torch.zeros(0, dtype=torch.float64)
+    pairs = zip(stack.leaves, values, strict=True)
+    distances = torch.stack([kernels.measure(rows, value) for rows, value in pairs]).sum(dim=0).sqrt().cpu()
     if any(rows[0].dtype == torch.float64 for rows in stack.leaves):
         # Only squares of float64 can overflow or vanish.
         for k in torch.nonzero(~((distances > 1e-150) & (distances < 1e150))).flatten().tolist():

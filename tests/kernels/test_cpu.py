@@ -263,6 +263,30 @@ def test_mixed_rows_agree_with_the_reference(n: int, sparse: bool, isa: str) -> 
         check_value(got2, reference.trim(x, m // 4, m - m // 4, mix=mix, compute=compute))
 
 
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 33, 70])
+@pytest.mark.parametrize(("dtype", "compute"), DTYPES)
+def test_shares_agree_with_the_reference(n: int, dtype: torch.dtype, compute: torch.dtype, isa: str) -> None:
+    for d in (0, 1, 17, 1031):
+        x, lo = draw(n, d, dtype), n // 4
+        x[:, : d // 2] = x[:, : d // 2].round()  # ties
+        got = cpu.shares(x, lo, n - lo, compute=compute, isa=isa)
+        torch.testing.assert_close(got, reference.shares(x, lo, n - lo, compute=compute), rtol=1e-5, atol=1e-5)
+        assert float(got.sum()) == pytest.approx(d, rel=1e-6)
+        if n > 1:
+            mix = buckets(n)
+            got = cpu.shares(x, 0, 1, mix=mix, compute=compute, isa=isa)
+            torch.testing.assert_close(got, reference.shares(x, 0, 1, mix=mix, compute=compute), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "compute"), DTYPES)
+def test_distances_agree_with_the_reference(dtype: torch.dtype, compute: torch.dtype, isa: str) -> None:
+    for n, d in ((1, 0), (3, 1), (5, 17), (20, 5000)):
+        x, point = draw(n, d, dtype), draw(1, d, compute, seed=1)[0]
+        torch.testing.assert_close(cpu.measure(x, point, isa=isa), reference.measure(x, point), rtol=1e-12, atol=0)
+    wide = torch.full((2, 3), 1e30)
+    assert cpu.measure(wide, -wide[0], isa=isa).tolist() == pytest.approx([1.2e61] * 2, rel=1e-6)
+
+
 def test_the_result_does_not_depend_on_the_number_of_threads(isa: str) -> None:
     results = []
     x, mix = draw(11, 150_001), dense(11, 11)
@@ -274,6 +298,8 @@ def test_the_result_does_not_depend_on_the_number_of_threads(isa: str) -> None:
                 *cpu.sketch(x, mix=mix, compute=F64, isa=isa),
                 *cpu.trim(x, 3, 8, compute=F32, isa=isa),
                 *cpu.combine(list(x), torch.linspace(-1, 1, 11), compute=F32, isa=isa),
+                cpu.shares(x, 3, 8, mix=mix, compute=F32, isa=isa),
+                cpu.measure(x, x[0], isa=isa),
             ]
         )
     torch.set_num_threads(1)

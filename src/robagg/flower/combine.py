@@ -20,11 +20,8 @@ from robagg.flower.model import Flat, GlobalModel, Spec
 from robagg.flower.screen import Reply
 from robagg.liars import QuorumError
 from robagg.rule import Rule
-from robagg.stack import Stack, read
+from robagg.stack import read
 from robagg.verdict import Verdict, judge
-
-TILE = 1 << 15
-"""Numbers that stay in cache while all rows are compared with the value, too few for torch to wake its threads."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,8 @@ def combine(
     stack = replace(read(list(rows.values())), n=len(replies), kept=tuple(kept), reasons=broken)
     # Without `verdict`: rules that sort numbers would take another pass to tell each reply's share.
     left, outcome = rule.run(stack, state=state)
-    # A rule that walks to its centre knows how far the rows are from it; another pass would double the time.
-    known = outcome.reach if outcome.reach is not None and not rule.mixers else measure(left, outcome.values)
+    # A rule that walks to its centre knows how far the rows are from it, and needs no other pass.
+    known = None if rule.mixers else outcome.reach
     verdict = judge(str(rule), left, outcome, distances_known=known)
     values: dict[str, Flat] = dict(verdict.value)
     state = verdict.value if rule.core.remembers else state
@@ -84,22 +81,6 @@ def combine(
 def measures_from_origin(rule: Rule) -> bool:
     """Whether adding the same vector to all rows does more than shift the result."""
     return any(stage.anchors for stage in rule.stages)
-
-
-def measure(stack: Stack, values: Sequence[Tensor]) -> Tensor | None:
-    """Distances (n,) of the rows to the value, for reports; None where float32's squares do not hold them.
-
-    `judge` would take them in float64, which costs as much as all the rest of a round with NNM and CM.
-    """
-    squares = [0.0] * len(stack.kept)
-    for rows, value in zip(stack.leaves, values, strict=True):
-        if torch.float64 in (rows[0].dtype, value.dtype):
-            return None
-        for j in range(0, len(value), TILE):
-            point = value[j : j + TILE]
-            for k, row in enumerate(rows):
-                squares[k] += float(torch.dist(row[j : j + TILE], point)) ** 2
-    return torch.tensor(squares, dtype=torch.float64).sqrt() if np.isfinite(squares).all() else None
 
 
 def share_by_size(verdict: Verdict, sizes: list[float], most: float) -> Tensor:

@@ -49,6 +49,17 @@ def combine(
     return result
 
 
+def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> Tensor:
+    """How many coordinates each row has among the sorted values lo..hi-1; see `reference.shares`."""
+    pass_ = cpu.shares if choose(rows[0]) is cpu else reference.shares
+    return pass_(rows, lo, hi, mix=mix, compute=compute)
+
+
+def measure(rows: Rows, point: Tensor) -> Tensor:
+    """The squared distances of the rows to a point, in float64; see `reference.measure`."""
+    return cpu.measure(rows, point) if choose(rows[0]) is cpu else reference.measure(rows, point)
+
+
 def _offer(row: Tensor, spare: Tensor | None) -> tuple[ModuleType, dict[str, Tensor]]:
     """The module for rows like this one, and the spare memory if it can use any: on a CPU fresh memory costs time."""
     module = choose(row)

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ABI = 4 };                                                /* cpu.py loads no library with another number */
-enum { SKETCH, TRIM, COMBINE };                                  /* op */
+enum { ABI = 5 };                                                /* cpu.py loads no library with another number */
+enum { SKETCH, TRIM, COMBINE, SHARES, MEASURE };                 /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */
 enum { LINE = 64, TILE_BYTES = 1 << 18, WIDE = 8, FLUSH = 8, CHUNKS = 64 };
@@ -26,11 +26,11 @@ struct row {
 /* What is asked; cpu.py has the same structure. */
 struct job {
     int32_t op, isa, wide, threads;
-    int64_t n, m, anchors, d, lo, hi; /* m rows after mixing, else m = n; sketch: `anchors` rows follow the n */
+    int64_t n, m, anchors, d, lo, hi; /* m rows after mixing, else m = n; `anchors` rows follow the n */
     const struct row *rows;
-    const double *weights; /* sketch, trim: the (m, n) mix or NULL; combine: n coefficients, none of them 0 */
-    void *value;           /* (d,) in the compute type */
-    double *spread, *gram; /* sketch: (1,) and (m + anchors, m + anchors) */
+    const double *weights; /* sketch, trim, shares: the (m, n) mix or NULL; combine: n coefficients, none of them 0 */
+    void *value;           /* sketch, trim, combine: (d,) in the compute type */
+    double *spread, *gram; /* sketch: (1,) and (m + anchors, m + anchors); shares: (m,); measure: (n,) */
     uint8_t *alarm;
     /* OpenMP's GOMP_parallel in this process, or NULL: calls a function with its argument in so many threads. */
     void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
@@ -269,10 +269,11 @@ struct passes {
     size_t (*scratch)(const struct plan *);
     void (*sorted)(const struct plan *, int64_t, int64_t, void *, struct sums *);
     void (*combine)(const struct plan *, int64_t, int64_t, void *, struct sums *);
+    void (*measure)(const struct plan *, int64_t, int64_t, void *, struct sums *);
 };
 #define PASSES(isa) \
-    {{scratch_##isa##_float, sorted_##isa##_float, combine_##isa##_float}, \
-     {scratch_##isa##_double, sorted_##isa##_double, combine_##isa##_double}}
+    {{scratch_##isa##_float, sorted_##isa##_float, combine_##isa##_float, measure_##isa##_float}, \
+     {scratch_##isa##_double, sorted_##isa##_double, combine_##isa##_double, measure_##isa##_double}}
 static const struct passes all[][2] = {
     PASSES(plain),
 #ifdef X86
@@ -350,17 +351,18 @@ static void list_terms(struct plan *p)
 __attribute__((visibility("default"))) int robagg_run(const struct job *job)
 {
     const struct passes *passes = &all[job->isa][job->wide];
-    const int64_t element = job->wide ? 8 : 4, size = job->op == COMBINE ? 0 : job->m + job->anchors;
+    const int sorts = job->op != COMBINE && job->op != MEASURE;
+    const int64_t element = job->wide ? 8 : 4, size = sorts ? job->m + job->anchors : 0;
     atomic_long next = 0, seats = 0;
     struct plan p = {.op = job->op, .n = job->n, .m = job->m, .size = size, .lo = job->lo, .hi = job->hi, .d = job->d,
                      .rows = job->rows, .weights = job->weights, .value = job->value, .next = &next, .seats = &seats};
-    p.mixed = job->op != COMBINE && job->weights != NULL;
-    p.pass = job->op == COMBINE ? passes->combine : passes->sorted;
+    p.mixed = sorts && job->weights != NULL;
+    p.pass = sorts ? passes->sorted : job->op == COMBINE ? passes->combine : passes->measure;
 
     /* Tiles and chunks do not depend on the threads. A tile and its next stay in the second cache. */
     p.tile = TILE_BYTES / (element * (size + 1)) / 128 * 128;
     p.tile = p.tile < 128 ? 128 : p.tile > 512 ? 512 : p.tile;
-    if (job->op == COMBINE) p.tile = 1024;
+    if (!sorts) p.tile = 1024;
     int64_t most = job->op == SKETCH ? (1 << 22) / (size * size * 8) : CHUNKS;
     most = most > CHUNKS ? CHUNKS : most < 4 ? 4 : most;
     const int64_t tiles = (p.d + p.tile - 1) / p.tile;
@@ -379,9 +381,10 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     p.direct &= together <= 8;
 
     const int64_t threads = job->threads > CHUNKS ? CHUNKS : p.chunks < 2 || job->threads < 1 ? 1 : job->threads;
-    const size_t own = job->op == COMBINE ? 5 * ((size_t)p.tile * (size_t)element + LINE) : passes->scratch(&p);
+    const size_t own = sorts ? passes->scratch(&p) : 5 * ((size_t)p.tile * (size_t)element + LINE);
     p.own = (own / LINE + 1) * LINE;
-    const size_t gram = job->op == SKETCH ? (size_t)(size * size) : 0;
+    const int64_t told[] = {[SKETCH] = size * size, [SHARES] = p.m, [MEASURE] = p.n};
+    const size_t gram = (size_t)told[job->op];
     const size_t terms = p.mixed ? (size_t)(p.m * p.n) : 0;
     const size_t bytes = (size_t)threads * p.own + (size_t)p.chunks * (sizeof *p.sums + gram * sizeof(double)) +
                          terms * sizeof *p.terms + (size_t)p.m * (sizeof *p.ends + sizeof *p.scale) + 4 * LINE;
@@ -410,11 +413,9 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     }
 
     for (int64_t k = 0; k < p.chunks; k++) { /* in order, whoever came first */
-        if (job->op == SKETCH) {
-            *job->spread += p.sums[k].spread;
-            for (int64_t i = 0; i < size; i++)
-                for (int64_t j = i; j < size; j++) job->gram[i * size + j] += p.sums[k].gram[i * size + j];
-        } else if (p.sums[k].alarm) *job->alarm = 1;
+        if (job->op == SKETCH) *job->spread += p.sums[k].spread;
+        if (job->alarm != NULL && p.sums[k].alarm) *job->alarm = 1;
+        for (size_t i = 0; i < gram; i++) job->gram[i] += p.sums[k].gram[i];
     }
     if (job->op == SKETCH)
         for (int64_t i = 0; i < size; i++)

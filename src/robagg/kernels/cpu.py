@@ -19,9 +19,9 @@ from torch import Tensor
 
 from robagg.kernels.reference import Rows
 
-_ABI = 4
+_ABI = 5
 KINDS = ("tq", "huber", "cc", "rfa", "mca")
-_SKETCH, _TRIM, _COMBINE = range(3)
+_SKETCH, _TRIM, _COMBINE, _SHARES, _MEASURE = range(5)
 _ISAS = ("plain", "avx2", "avx512")
 _KINDS = {
     dtype: int.from_bytes(struct.pack("=ii", code, dtype.itemsize), sys.byteorder)
@@ -136,6 +136,23 @@ def combine(
     return value, alarm
 
 
+def shares(
+    rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype, isa: str | None = None
+) -> Tensor:
+    """How many coordinates (m,) each row has among the sorted values lo, ..., hi-1; those that tie share one."""
+    m = len(rows) if mix is None else mix.shape[0]
+    counts = torch.zeros(m, dtype=torch.float64)
+    _run(_SHARES, rows, isa, weights=mix, m=m, lo=lo, hi=hi, gram=counts, compute=compute)
+    return counts
+
+
+def measure(rows: Rows, point: Tensor, *, isa: str | None = None) -> Tensor:
+    """The squared distances (n,) of the rows to a point (d,), computed in float64."""
+    squares = torch.zeros(len(rows), dtype=torch.float64)
+    _run(_MEASURE, rows, isa, weights=None, m=len(rows), anchors=[point], gram=squares, compute=torch.float64)
+    return squares
+
+
 def walk(
     kind: str,
     gram: Tensor,
@@ -220,7 +237,8 @@ def _run(
     *,
     weights: Tensor | None,
     m: int,
-    value: Tensor,
+    value: Tensor | None = None,
+    compute: torch.dtype | None = None,
     anchors: Sequence[Tensor | None] = (),
     lo: int = 0,
     hi: int = 0,
@@ -232,14 +250,15 @@ def _run(
     name = isa_ or isa()  # says what to do where there is no library
     if library is None or name not in isas():
         raise ValueError(f"isa must be one of {', '.join(isas())} on this machine, got {name}")
-    n, d = len(rows), value.shape[0]
+    n = len(rows)
+    d, compute = (rows[0].shape[0], compute) if value is None else (value.shape[0], value.dtype)
     if weights is not None:
         weights = weights.to(torch.float64).contiguous()
     described = _describe(rows, anchors, d)
     job = _Job(
         op=op,
         isa=_ISAS.index(name),
-        wide=value.dtype == torch.float64,
+        wide=compute == torch.float64,
         threads=torch.get_num_threads() if n * d > _ALONE else 1,
         n=n,
         m=m,

@@ -299,6 +299,21 @@ static void NAME(mix)(const struct plan *p, const struct NAME(tile) *t, const T 
     else NAME(mix_pairs)(p, t, raw, 0);
 }
 
+/* Whoever lies within the bounds of a column shares it: the first `columns` of vector v, added to the counts (m). */
+static void NAME(count)(const struct NAME(tile) *t, ptrdiff_t v, ptrdiff_t columns, ptrdiff_t m, V low, V high, V *counts)
+{
+    typedef __typeof__(low <= high) mask;
+    const V one = SPLAT((T)1);
+    V inside = SPLAT((T)0);
+#define WITHIN(x) (V)((mask)one & ((x) >= low) & ((x) <= high))
+    for (ptrdiff_t i = 0; i < m; i++) inside = inside + WITHIN(*(const LOOSE *)(t->from[i] + v * VLEN));
+    V share = one / VMAX(inside, one);
+    for (ptrdiff_t k = columns < 0 ? 0 : columns; k < VLEN; k++) share[k] = 0;
+    for (ptrdiff_t i = 0; i < m; i++)
+        counts[i] = counts[i] + WITHIN(*(const LOOSE *)(t->from[i] + v * VLEN)) * share;
+#undef WITHIN
+}
+
 /* Scratch bytes of one thread, in the order in which `sorted` deals them out. */
 static size_t NAME(scratch)(const struct plan *p)
 {
@@ -308,7 +323,8 @@ static size_t NAME(scratch)(const struct plan *p)
            (2 * m + 2 * n) * sizeof(void *);
 }
 
-/* Columns begin..end of sketch or trim: the median or trimmed mean to p->value, and this chunk's own sums to `sums`. */
+/* Columns begin..end of sketch, trim or shares: the median or trimmed mean to p->value, and this chunk's own sums to
+   `sums`. */
 static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void *scratch, struct sums *sums)
 {
     const ptrdiff_t n = p->n, m = p->m, size = p->size, blocks = (size + BLOCK - 1) / BLOCK;
@@ -361,10 +377,18 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
             const ptrdiff_t spared = p->op == SKETCH ? pairs : 0;
             for (ptrdiff_t i = spared; i < n; i++) __builtin_prefetch(t->ahead[i] + v * t->step, 0, 3);
             NAME(sort)(t->from, v * VLEN, m, s);
+            if (p->op == SHARES) {
+                NAME(count)(t, v, some - v * VLEN, m, s[p->lo], s[p->hi - 1], products);
+                continue;
+            }
             if (p->op == TRIM && !median) t->centre[v] = NAME(range)(s, p->lo, p->hi);
             else t->centre[v] = NAME(median)(s, m, t->mad + v);
             for (ptrdiff_t i = 0; i < (p->op == SKETCH ? m : 0); i++)
                 t->y[i * pitch + v] = *(const LOOSE *)(t->from[i] + v * VLEN) - t->centre[v];
+        }
+        if (p->op == SHARES) {
+            for (ptrdiff_t i = 0; i < m; i++) sums->gram[i] += (double)VSUM(products[i]), products[i] = zero;
+            continue;
         }
         memcpy((T *)p->value + at, t->centre, (size_t)some * sizeof(T));
         if (p->op == TRIM) continue;
@@ -414,6 +438,28 @@ static void NAME(combine)(const struct plan *p, int64_t begin, int64_t end, void
         memcpy((T *)p->value + at, sum, (size_t)some * sizeof(T));
     }
     sums->alarm = !(VSUM(trouble) == 0);
+}
+
+/* Columns begin..end of measure: the squared distance of every row to the one behind them, in double. */
+static void NAME(measure)(const struct plan *p, int64_t begin, int64_t end, void *scratch, struct sums *sums)
+{
+    const ptrdiff_t pitch = (ptrdiff_t)(p->tile * (int64_t)sizeof(T) + LINE) / (ptrdiff_t)sizeof(V);
+    V *const point = scratch, *const row = point + pitch;
+    for (int64_t at = begin; at < end; at += p->tile) {
+        const int64_t some = end - at < p->tile ? end - at : p->tile;
+        const ptrdiff_t count = (some + 4 * VLEN - 1) / (4 * VLEN) * 4;
+        NAME(load)((T *)point, p->rows + p->n, at, some, count * VLEN);
+        for (ptrdiff_t i = 0; i < p->n; i++) {
+            V sum[4] = {SPLAT((T)0), SPLAT((T)0), SPLAT((T)0), SPLAT((T)0)};
+            NAME(load)((T *)row, p->rows + i, at, some, count * VLEN);
+            for (ptrdiff_t v = 0; v < count; v += 4)
+                _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++) {
+                    const V gap = row[v + k] - point[v + k];
+                    sum[k] = FMA(gap, gap, sum[k]);
+                }
+            sums->gram[i] += (double)VSUM(sum[0]) + (double)VSUM(sum[1]) + (double)VSUM(sum[2]) + (double)VSUM(sum[3]);
+        }
+    }
 }
 
 #undef SWAP

@@ -80,17 +80,30 @@ def combine(vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.d
     return value, ~torch.isfinite(value).all()
 
 
-def shares(rows: Rows, low: Tensor, high: Tensor, *, mix: Tensor | None = None, compute: torch.dtype) -> Tensor:
-    """How many coordinates each row has within low..high (m,); rows that share a coordinate share its count."""
+def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> Tensor:
+    """How many coordinates (m,) each row has among the sorted values lo, ..., hi-1; those that tie share one."""
     m = mix.shape[0] if mix is not None else len(rows)
-    counts = torch.zeros(m, dtype=torch.float64, device=low.device)
-    for columns in tiles(rows[0].shape[0], low.device):
+    d, device = rows[0].shape[0], rows[0].device
+    counts = torch.zeros(m, dtype=torch.float64, device=device)
+    for columns in tiles(d, device):
         x = tile(rows, columns, compute)
         if mix is not None:
             x = mixed(mix, x)
-        kept = (x >= low[columns]) & (x <= high[columns])
+        s = x.sort(dim=0).values
+        kept = (x >= s[lo]) & (x <= s[hi - 1])
         counts += (kept / kept.sum(dim=0).clamp(min=1)).double().sum(dim=1)
     return counts
+
+
+def measure(rows: Rows, point: Tensor) -> Tensor:
+    """The squared distances (n,) of the rows to a point (d,), computed in float64."""
+    d, device = rows[0].shape[0], rows[0].device
+    squares = torch.zeros(len(rows), dtype=torch.float64, device=device)
+    for columns in tiles(d, device):
+        centre = point[columns].double()
+        for k, row in enumerate(rows):
+            squares[k] += (row[columns].double() - centre).square_().sum()
+    return squares
 
 
 def tiles(d: int, device: torch.device) -> Iterator[slice]:
