@@ -37,10 +37,10 @@ static void NAME(load)(T *restrict dst, const struct row *row, int64_t at, int64
 #define COPY(type, convert)                                                                                            \
     do {                                                                                                               \
         const type *restrict src = (const type *)row->data + at * step;                                                \
-        if (step == 1)                                                                                                 \
-            for (int64_t k = 0; k < count; k++) dst[k] = (T)convert(src[k]);                                           \
-        else                                                                                                           \
-            for (int64_t k = 0; k < count; k++) dst[k] = (T)convert(src[k * step]);                                    \
+        int64_t k = 0;                                                                                                 \
+        for (; step == 1 && k + 64 <= count; k += 64) /* a number of turns that the compiler makes vectors of */       \
+            for (int l = 0; l < 64; l++) dst[k + l] = (T)convert(src[k + l]);                                          \
+        for (; k < count; k++) dst[k] = (T)convert(src[k * step]);                                                     \
     } while (0)
     if (row->data == NULL) count = 0; /* the origin */
     else if (row->dtype == FLOAT32) COPY(float, );
@@ -50,11 +50,14 @@ static void NAME(load)(T *restrict dst, const struct row *row, int64_t at, int64
         uint16_t half[64] = {0};
         float wide[64];
         const uint16_t *src = (const uint16_t *)row->data + at * step;
-        for (int64_t k = 0; k < count; k += 64) {
+        int64_t k = 0;
+        for (; step == 1 && k + 64 <= count; k += 64) {
+            HALVES(wide, src + k);
+            for (int l = 0; l < 64; l++) dst[k + l] = (T)wide[l];
+        }
+        for (; k < count; k += 64) {
             const int64_t some = count - k < 64 ? count - k : 64;
-            if (step == 1) memcpy(half, src + k, (size_t)some * sizeof *half);
-            else
-                for (int64_t l = 0; l < some; l++) half[l] = src[(k + l) * step];
+            for (int64_t l = 0; l < some; l++) half[l] = src[(k + l) * step];
             HALVES(wide, half);
             for (int64_t l = 0; l < some; l++) dst[k + l] = (T)wide[l];
         }
