@@ -116,22 +116,36 @@ def show_ms(ms: float) -> str:
     return f"{ms:.2f}" if ms < 10 else f"{ms:.0f}"
 
 
-def write_nests() -> str:
-    result, parts = need("cpu-nests"), []
+def write_dicts() -> str:
+    result, parts = need("cpu-kinds"), []
     for model, row in result["models"].items():
         rows = [
-            [f"`{rule}`", f"{ms['dicts']:.2f}", f"{ms['dicts'] / row['torch_ms']:.2f}", f"{ms['tensor']:.2f}"]
+            [f"`{rule}`", f"{ms['dicts']:.1f}", f"{ms['dicts'] / row['torch_ms']:.2f}", f"{ms['tensor']:.1f}"]
             for rule, ms in row["ms"].items()
         ]
         parts.append(
             wrap(
                 f"{model}, n={row['n']}: {row['leaves']} tensors, {row['d']:,} values; torch takes "
-                f"{row['torch_ms']:.2f} ms to stack and average them one by one"
+                f"{row['torch_ms']:.1f} ms to stack and average them one by one"
             )
             + "\n"
             + tabulate(["rule", "ms", "times that", "ms as one tensor"], rows)
         )
     return tell_busy(result) + "\n".join(parts)
+
+
+def write_kinds() -> str:
+    result = need("cpu-kinds")
+    dtypes = [[name, *(f"{row[text]:.1f}" for text in ("torch", "cm", "tq"))] for name, row in result["dtypes"].items()]
+    verdicts = [
+        [f"`{rule}`", f"{row['called']:.1f}", f"{row['explained']:.1f}"] for rule, row in result["verdicts"].items()
+    ]
+    return (
+        f"n={result['n']}, d={result['d']:,}, milliseconds\n\n"
+        + tabulate(["dtype", "`x.mean(0)`", "`cm`", "`tq`"], dtypes)
+        + "\nA verdict (`explain`) also tells each row's weight and its distance from the value:\n\n"
+        + tabulate(["rule", "called", "with a verdict"], verdicts)
+    )
 
 
 def write_memory() -> str:
@@ -378,12 +392,15 @@ bound by memory.
 {write_cpu_growth()}
 Twenty rows of 100 million values would be 8 GB, so that row has n=5.
 
+### Other dtypes, and verdicts
+
+{write_kinds()}
 ### State dicts
 
 Clients send state dicts, not rows of a matrix. Large tensors are read where they lie; small ones are first copied side
 by side, because a pass over each of them would take longer.
 
-{write_nests()}
+{write_dicts()}
 ### Peak memory
 
 {write_memory()}

@@ -20,7 +20,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "cpu-n64": ("aggregate.py", "--n", "64", "--d", "1000000", "--peers", "none"),
     "cpu-kernels": ("kernels.py",),
     "cpu-growth": ("growth.py",),
-    "cpu-nests": ("nests.py",),
+    "cpu-kinds": ("kinds.py",),
     "cpu-memory": ("memory.py",),
     "cpu-rounds": ("rounds.py",),
     "cpu-flower-1.2M": ("flower.py",),
