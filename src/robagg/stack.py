@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from robagg import kernels
 from robagg.kernels.reference import Rows
 from robagg.nest import (
     FLOATS,
@@ -86,10 +87,12 @@ class Stack:
 
     def broken_rows(self) -> dict[int, str]:
         """The rows that hold NaN or Inf."""
+        # A sum of squares is not finite if a number is not. Of float64 that may be overflow, so those are looked at.
+        squares = torch.stack([kernels.measure(rows, None) for rows in self.leaves]).sum(dim=0).tolist()
         return {
             row: "not finite"
             for k, row in enumerate(self.kept)
-            if not all(bool(torch.isfinite(rows[k]).all()) for rows in self.leaves)
+            if not squares[k] < math.inf and not all(bool(torch.isfinite(rows[k]).all()) for rows in self.leaves)
         }
 
     def tamed(self) -> tuple[Stack, float]:
@@ -99,6 +102,8 @@ class Stack:
         beyond 2^480 is drawn in to that, along its direction: a far outlier stays one. In float32 and below this
         changes nothing, because every square fits.
         """
+        if all(rows[0].dtype != torch.float64 for rows in self.leaves):
+            return self, 1.0
         sizes = [max(_largest(rows[k]) for rows in self.leaves) for k in range(len(self.kept))]
         middle = sorted(sizes)[(len(sizes) - 1) // 2] or max(sizes)
         exponent = 0 if SMALL < middle < LARGE or middle == 0 else max(-1000, min(1000, -math.frexp(middle)[1]))

@@ -283,6 +283,7 @@ def test_distances_agree_with_the_reference(dtype: torch.dtype, compute: torch.d
     for n, d in ((1, 0), (3, 1), (5, 17), (20, 5000)):
         x, point = draw(n, d, dtype), draw(1, d, compute, seed=1)[0]
         torch.testing.assert_close(cpu.measure(x, point, isa=isa), reference.measure(x, point), rtol=1e-12, atol=0)
+        torch.testing.assert_close(cpu.measure(x, None, isa=isa), reference.measure(x, None), rtol=1e-12, atol=0)
     wide = torch.full((2, 3), 1e30)
     assert cpu.measure(wide, -wide[0], isa=isa).tolist() == pytest.approx([1.2e61] * 2, rel=1e-6)
 

@@ -55,7 +55,7 @@ def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: 
     return pass_(rows, lo, hi, mix=mix, compute=compute)
 
 
-def measure(rows: Rows, point: Tensor) -> Tensor:
+def measure(rows: Rows, point: Tensor | None) -> Tensor:
     """The squared distances of the rows to a point, in float64; see `reference.measure`."""
     return cpu.measure(rows, point) if choose(rows[0]) is cpu else reference.measure(rows, point)
 

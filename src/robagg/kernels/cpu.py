@@ -146,8 +146,8 @@ def shares(
     return counts
 
 
-def measure(rows: Rows, point: Tensor, *, isa: str | None = None) -> Tensor:
-    """The squared distances (n,) of the rows to a point (d,), computed in float64."""
+def measure(rows: Rows, point: Tensor | None, *, isa: str | None = None) -> Tensor:
+    """The squared distances (n,) of the rows to a point (d,), or to the origin, computed in float64."""
     squares = torch.zeros(len(rows), dtype=torch.float64)
     _run(_MEASURE, rows, isa, weights=None, m=len(rows), anchors=[point], gram=squares, compute=torch.float64)
     return squares

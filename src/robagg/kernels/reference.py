@@ -95,12 +95,12 @@ def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: 
     return counts
 
 
-def measure(rows: Rows, point: Tensor) -> Tensor:
-    """The squared distances (n,) of the rows to a point (d,), computed in float64."""
+def measure(rows: Rows, point: Tensor | None) -> Tensor:
+    """The squared distances (n,) of the rows to a point (d,), or to the origin, computed in float64."""
     d, device = rows[0].shape[0], rows[0].device
     squares = torch.zeros(len(rows), dtype=torch.float64, device=device)
     for columns in tiles(d, device):
-        centre = point[columns].double()
+        centre = 0.0 if point is None else point[columns].double()
         for k, row in enumerate(rows):
             squares[k] += (row[columns].double() - centre).square_().sum()
     return squares
