@@ -116,6 +116,10 @@ def test_small_leaves_are_laid_side_by_side_and_large_ones_stay_where_they_are()
         together = ra.CM()(rows)[name]
         assert together.shape == rows[0][name].shape and together.dtype == rows[0][name].dtype
         assert torch.equal(together.reshape(-1), alone) and not together.requires_grad
+    value = ra.CM()(rows)
+    storages = [leaf.untyped_storage() for leaf in value.values() if leaf.numel()]
+    assert len({storage.data_ptr() for storage in storages}) == len(storages)
+    assert all(storage.nbytes() == leaf.nbytes for storage, leaf in zip(storages, value.values(), strict=False))
     before = ra.CC(f=2).step(rows)[1]
     assert before["conv"].shape == (4, 3, 2, 2)
     flat = [torch.cat([v.detach().float().reshape(-1) for v in row.values()]) for row in rows]
@@ -123,6 +127,12 @@ def test_small_leaves_are_laid_side_by_side_and_large_ones_stay_where_they_are()
     plain, _ = ra.CC(f=2).step(flat, torch.cat([v.float().reshape(-1) for v in before.values()]))
     value = torch.cat([again.value[name].float().reshape(-1) for name in rows[0]])
     torch.testing.assert_close(value, plain.value, rtol=1e-3, atol=1e-3)
+
+
+def test_what_is_wrong_is_said_of_the_first_leaf_whatever_the_hash_seed() -> None:
+    counters = {"b": torch.zeros(2, dtype=torch.int64), "a": torch.zeros(2, dtype=torch.int32), "c": torch.ones(1) > 0}
+    with pytest.raises(TypeError, match=r"got only torch\.int32"):
+        ra.CM()([counters] * 3)
 
 
 def test_dicts_tuples_and_named_tuples_come_back_as_such() -> None:

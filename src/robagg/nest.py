@@ -70,7 +70,7 @@ def describe_leaf(leaf: Any) -> tuple[Any, ...]:
     if isinstance(leaf, Tensor):
         return ("tensor", leaf.dtype if leaf.layout == torch.strided else tell_dtype(leaf), leaf.shape, leaf.device)
     if isinstance(leaf, np.ndarray | np.generic):
-        return ("array", leaf.dtype, leaf.shape)
+        return ("array", leaf.dtype if leaf.dtype.kind in "fiub" else str(leaf.dtype), leaf.shape)
     return (tell_kind(leaf),)
 
 
@@ -95,8 +95,8 @@ def check_form(form: Form, row: int, entry: dict[Path, Any]) -> None:
             raise TypeError(f"{at}: real numbers of a common dtype are wanted, got {tell_dtype(entry[path])}")
         floating |= tensor.dtype in FLOATS
     if not floating:
-        raise TypeError(f"{where}: floating-point numbers are wanted, got only {next(iter(form))[1][1]}")
-    devices = {str(spec[3]) for _, spec in form if len(spec) > 3}
+        raise TypeError(f"{where}: floating-point numbers are wanted, got only {specs[in_order(specs)[0]][1]}")
+    devices = {str(spec[3]) if len(spec) > 3 else "cpu" for spec in specs.values()}
     if len(devices) > 1:
         raise ValueError(f"{where}: all tensors must be on one device, got {', '.join(sorted(devices))}")
 

@@ -177,12 +177,14 @@ def _read_list(x: Sequence[Any]) -> Stack:
     def rebuild(values: Sequence[Tensor], counters: Sequence[Tensor]) -> Any:
         result = dict(zip(integers, counters, strict=True))
         for group, value in zip(groups, values, strict=True):
-            result |= zip(group, torch.split(value, [math.prod(model[path].shape) for path in group]), strict=True)
+            parts = torch.split(value, [math.prod(model[path].shape) for path in group])
+            # Each in memory of its own: who changes or saves one must not touch the others.
+            result |= zip(group, parts if len(parts) == 1 else [part.clone() for part in parts], strict=True)
         return fill(template, (), lambda path, leaf: shape_like(result[path], leaf, orders[path]))
 
     def flatten(point: Any) -> list[Tensor]:
         entry = list_leaves(point)
-        parts = {p: read_point(entry.get(p), spell(p), model[p].shape) for group in groups for p in group}
+        parts = {p: read_point(entry.get(p), spell(p), model[p].shape) for p in dtypes if p not in integers}
         return [_lay_out([parts], group, orders)[0] for group in groups]
 
     return Stack(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -276,6 +277,10 @@ def test_shares_agree_with_the_reference(n: int, dtype: torch.dtype, compute: to
             mix = buckets(n)
             got = cpu.shares(x, 0, 1, mix=mix, compute=compute, isa=isa)
             torch.testing.assert_close(got, reference.shares(x, 0, 1, mix=mix, compute=compute), rtol=1e-5, atol=1e-5)
+    many = torch.cat([torch.eye(n, dtype=F64), torch.eye(n, dtype=F64)])  # every row twice: each has half of its share
+    x = draw(n, 300, dtype)
+    got = cpu.shares(x, 0, 2 * n, mix=many, compute=compute, isa=isa)
+    assert got.tolist() == pytest.approx([300 / (2 * n)] * (2 * n), rel=1e-5)
 
 
 @pytest.mark.parametrize(("dtype", "compute"), DTYPES)
@@ -314,6 +319,26 @@ def three_threads() -> Iterator[None]:
     torch.set_num_threads(3)
     yield
     torch.set_num_threads(1)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or "OpenMP" not in torch.__config__.parallel_info(), reason="this torch has no such threads"
+)
+def test_the_threads_of_torch_are_found() -> None:
+    assert cpu._team() is not None and not cpu._forked
+
+
+def test_denormals_are_flushed_where_the_caller_wants_it_whoever_does_the_work(three_threads: None) -> None:
+    rows = [torch.full((200_000,), 1e-40) for _ in range(3)]
+    kept = cpu.combine(rows, torch.ones(3, dtype=F64), compute=F32)[0]
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this CPU does not flush denormals")
+    try:
+        flushed = [cpu.combine(rows, torch.ones(3, dtype=F64), compute=F32)[0].view(torch.int32) for _ in range(5)]
+    finally:
+        torch.set_flush_denormal(False)
+    assert bool((kept > 0).all())
+    assert all(not value.any() for value in flushed)
 
 
 def test_whose_threads_do_the_work_leaves_no_trace(three_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,8 +383,9 @@ def test_the_input_is_not_changed(isa: str) -> None:
 
 
 def test_wrong_arguments_say_what_was_wanted() -> None:
-    with pytest.raises(ValueError, match="0 <= lo < hi <= 3"):
-        cpu.trim(draw(3, 5), 2, 2, compute=F32)
+    for pass_ in (cpu.trim, cpu.shares):
+        with pytest.raises(ValueError, match="0 <= lo < hi <= 3"):
+            pass_(draw(3, 5), 2, 2, compute=F32)
     with pytest.raises(ValueError, match=r"shape \(5,\)"):
         cpu.sketch([torch.zeros(5), torch.zeros(4)], compute=F32)
     with pytest.raises(ValueError, match="isa must be one of"):

@@ -1,4 +1,4 @@
-"""The passes over the stack: `sketch`, `trim` and `combine`, each on the fastest path for its device and dtype.
+"""The passes over the stack (`sketch`, `trim`, `combine`, `shares`, `measure`), each on the fastest path for its rows.
 
 `reference` (plain torch) defines what they compute and runs everywhere; `cpu` is the compiled library, built with the
 package; `cuda` is written in Triton. `active()` tells which path runs.
@@ -50,7 +50,7 @@ def combine(
 
 
 def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> Tensor:
-    """How many coordinates each row has among the sorted values lo..hi-1; see `reference.shares`."""
+    """How many coordinates each row has within the sorted values lo..hi-1; see `reference.shares`."""
     pass_ = cpu.shares if choose(rows[0]) is cpu else reference.shares
     return pass_(rows, lo, hi, mix=mix, compute=compute)
 

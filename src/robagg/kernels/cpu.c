@@ -3,6 +3,7 @@
    One library holds the passes for AVX512, AVX2 and any other CPU, and picks at run time: cpu_passes.h is included once
    for each instruction set and compute type. Build it without -ffast-math: NaN and Inf must show in the results. */
 
+#include <fenv.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,9 +62,11 @@ struct plan {
     struct sums *sums;
     void (*pass)(const struct plan *, int64_t, int64_t, void *, struct sums *);
     int64_t chunks;
-    char *scratch; /* `own` bytes for each thread */
+    char *scratch; /* `own` bytes for each seat: more threads than that find no work */
     size_t own;
-    atomic_long *next, *seats;
+    int64_t seats;
+    atomic_long *next, *taken;
+    fenv_t rounding; /* whose arithmetic is asked for: the caller may flush denormals */
 };
 
 static inline float bfloat(uint16_t bits)
@@ -302,14 +305,20 @@ __attribute__((visibility("default"))) int robagg_isa(void)
 static void work(void *argument)
 {
     struct plan *const p = argument;
-    void *const scratch = p->scratch + (size_t)atomic_fetch_add(p->seats, 1) * p->own;
+    const int64_t seat = atomic_fetch_add(p->taken, 1);
+    if (seat >= p->seats) return;
+    void *const scratch = p->scratch + (size_t)seat * p->own;
+    fenv_t before;
+    fegetenv(&before);
+    fesetenv(&p->rounding);
     for (;;) {
         int64_t chunk = atomic_fetch_add(p->next, 1);
-        if (chunk >= p->chunks) return;
+        if (chunk >= p->chunks) break;
         if (p->op == COMBINE) chunk = p->chunks - 1 - chunk; /* the columns a sketch saw last are still in cache */
         const int64_t begin = chunk * p->chunk, end = begin + p->chunk < p->d ? begin + p->chunk : p->d;
         p->pass(p, begin, end, scratch, p->sums + chunk);
     }
+    fesetenv(&before);
 }
 
 static void *work_alone(void *plan)
@@ -353,9 +362,9 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     const struct passes *passes = &all[job->isa][job->wide];
     const int sorts = job->op != COMBINE && job->op != MEASURE;
     const int64_t element = job->wide ? 8 : 4, size = sorts ? job->m + job->anchors : 0;
-    atomic_long next = 0, seats = 0;
+    atomic_long next = 0, taken = 0;
     struct plan p = {.op = job->op, .n = job->n, .m = job->m, .size = size, .lo = job->lo, .hi = job->hi, .d = job->d,
-                     .rows = job->rows, .weights = job->weights, .value = job->value, .next = &next, .seats = &seats};
+                     .rows = job->rows, .weights = job->weights, .value = job->value, .next = &next, .taken = &taken};
     p.mixed = sorts && job->weights != NULL;
     p.pass = sorts ? passes->sorted : job->op == COMBINE ? passes->combine : passes->measure;
 
@@ -380,18 +389,20 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     }
     p.direct &= together <= 8;
 
-    const int64_t threads = job->threads > CHUNKS ? CHUNKS : p.chunks < 2 || job->threads < 1 ? 1 : job->threads;
+    const int64_t threads = p.chunks < 2 || job->threads < 1 ? 1 : job->threads;
+    p.seats = threads < p.chunks ? threads : p.chunks < 1 ? 1 : p.chunks;
+    fegetenv(&p.rounding);
     const size_t own = sorts ? passes->scratch(&p) : 5 * ((size_t)p.tile * (size_t)element + LINE);
     p.own = (own / LINE + 1) * LINE;
     const int64_t told[] = {[SKETCH] = size * size, [SHARES] = p.m, [MEASURE] = p.n};
     const size_t gram = (size_t)told[job->op];
     const size_t terms = p.mixed ? (size_t)(p.m * p.n) : 0;
-    const size_t bytes = (size_t)threads * p.own + (size_t)p.chunks * (sizeof *p.sums + gram * sizeof(double)) +
+    const size_t bytes = (size_t)p.seats * p.own + (size_t)p.chunks * (sizeof *p.sums + gram * sizeof(double)) +
                          terms * sizeof *p.terms + (size_t)p.m * (sizeof *p.ends + sizeof *p.scale) + 4 * LINE;
     void *block;
     if (posix_memalign(&block, LINE, bytes)) return 1;
     p.scratch = block;
-    char *at = p.scratch + (size_t)threads * p.own;
+    char *at = p.scratch + (size_t)p.seats * p.own;
     p.sums = (struct sums *)at, at += (size_t)p.chunks * sizeof *p.sums;
     p.terms = (struct term *)at, at += terms * sizeof *p.terms;
     p.ends = (int64_t *)at, at += (size_t)p.m * sizeof *p.ends;
@@ -406,8 +417,7 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     else {
         pthread_t others[CHUNKS];
         int64_t started = 0;
-        while (started + 1 < threads && started + 1 < p.chunks &&
-               !pthread_create(others + started, NULL, work_alone, &p)) started++;
+        while (started + 1 < p.seats && !pthread_create(others + started, NULL, work_alone, &p)) started++;
         work(&p);
         for (int64_t k = 0; k < started; k++) pthread_join(others[k], NULL);
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import multiprocessing
 import os
 import struct
 import sys
@@ -109,9 +110,7 @@ def trim(
     rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype, isa: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Per coordinate the mean of the sorted values lo, ..., hi-1 (d,), and whether any input is not finite ()."""
-    m = len(rows) if mix is None else mix.shape[0]
-    if not 0 <= lo < hi <= m:
-        raise ValueError(f"trim needs 0 <= lo < hi <= {m} rows, got lo={lo}, hi={hi}")
+    m = _check_range(rows, lo, hi, mix)
     value = torch.empty(rows[0].shape[0], dtype=compute)
     alarm = torch.zeros((), dtype=torch.bool)
     _run(_TRIM, rows, isa, weights=mix, m=m, lo=lo, hi=hi, value=value, alarm=alarm)
@@ -139,8 +138,8 @@ def combine(
 def shares(
     rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype, isa: str | None = None
 ) -> Tensor:
-    """How many coordinates (m,) each row has among the sorted values lo, ..., hi-1; those that tie share one."""
-    m = len(rows) if mix is None else mix.shape[0]
+    """How many coordinates (m,) each row has within the sorted values lo, ..., hi-1; rows that do share it."""
+    m = _check_range(rows, lo, hi, mix)
     counts = torch.zeros(m, dtype=torch.float64)
     _run(_SHARES, rows, isa, weights=mix, m=m, lo=lo, hi=hi, gram=counts, compute=compute)
     return counts
@@ -198,6 +197,14 @@ def walk(
     return coefficients, tau, outside, reach
 
 
+def _check_range(rows: Rows, lo: int, hi: int, mix: Tensor | None) -> int:
+    """How many rows are sorted."""
+    m = len(rows) if mix is None else mix.shape[0]
+    if not 0 <= lo < hi <= m:
+        raise ValueError(f"sorted values are wanted with 0 <= lo < hi <= {m} rows, got lo={lo}, hi={hi}")
+    return m
+
+
 @functools.cache
 def _team() -> int | None:
     """The address of the OpenMP function that gives work to torch's own threads; None where there is none.
@@ -210,7 +217,8 @@ def _team() -> int | None:
         return None
 
 
-_forked = False
+# A child of multiprocessing that was started afresh says so on its command line.
+_forked = multiprocessing.parent_process() is not None and "--multiprocessing-fork" not in sys.orig_argv
 """Whether this process was forked: OpenMP's threads stayed behind in its parent, and it would wait for them forever."""
 
 

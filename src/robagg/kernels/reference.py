@@ -81,7 +81,7 @@ def combine(vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.d
 
 
 def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> Tensor:
-    """How many coordinates (m,) each row has among the sorted values lo, ..., hi-1; those that tie share one."""
+    """How many coordinates (m,) each row has within the sorted values lo, ..., hi-1; rows that do share it."""
     m = mix.shape[0] if mix is not None else len(rows)
     d, device = rows[0].shape[0], rows[0].device
     counts = torch.zeros(m, dtype=torch.float64, device=device)
