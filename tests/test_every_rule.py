@@ -434,8 +434,9 @@ def within(value: Any, x: Any, slack: float) -> bool:
     """
     v, rows = torch.as_tensor(value).double(), torch.as_tensor(x).double()
     rows = torch.cat([rows, rows.new_zeros(1, rows.shape[1])])
-    # Halves, because the room beyond the largest number is none.
-    room = slack * rows.abs().amax(dim=0) / 2 + 1e-45
+    # Halves, because the room beyond the largest number is none. A sum of subnormals rounds by half the smallest of
+    # them at every row.
+    room = slack * rows.abs().amax(dim=0) / 2 + len(rows) * 2.0**-149
     lo, hi = rows.amin(dim=0) / 2 - room, rows.amax(dim=0) / 2 + room
     return bool(((v / 2 >= lo) & (v / 2 <= hi)).all())
 
@@ -663,6 +664,12 @@ def gap(values: list[float], k: int) -> float:
     return (s[k] - s[k - 1]) / max(s[k], 1e-300) if 0 < k < len(s) else math.inf
 
 
+def spread_of(rows: list[list[float]]) -> float:
+    """0 where most rows coincide but for the oracle's rounding, which every step of it multiplies; else infinite."""
+    centre = oracle.cm(rows)
+    return 0.0 if 0 < oracle.spread(rows) < 1e-12 * oracle.squared(centre, [0.0] * len(centre)) else math.inf
+
+
 def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
     """The oracle's value and the smallest margin by which anything was decided on the way to it."""
     rows = x.double().tolist()
@@ -701,6 +708,7 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
             value = oracle.rfa(rows, core.iterations, core.smoothing)
         case "huber":
             value = oracle.huber(rows, f, core.iterations)
+            margins.append(spread_of(rows))
         case "cc":
             value = oracle.cc(rows, core.tau, core.iterations)
         case "mca":
@@ -712,7 +720,7 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
                 margins.append(math.inf if first < 0.4 or second - first > 40 else 0.0)
         case "tq":
             value, near = oracle.tq(rows, f, core.iterations)
-            margins.append(near)
+            margins += [near, spread_of(rows)]
         case unknown:
             raise AssertionError(f"tests/oracle.py must define {unknown} too")
     return value, min(margins)

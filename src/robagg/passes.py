@@ -184,4 +184,6 @@ class Passes:
         if mix is not None:  # the sums that made the rows were rounded in proportion to the rows, not to their gaps
             norms = torch.stack([torch.linalg.vector_norm(median, dtype=torch.float64) for median in medians])
             blur = (8 * torch.finfo(coarse).eps) ** 2 * norms.square().sum()
+            # Where most rows coincide, the spread is rounding too, and a walk would multiply it step by step.
+            spread = spread * (spread > blur)
         return medians, Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)
