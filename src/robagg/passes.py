@@ -115,20 +115,19 @@ class Passes:
         It may lie where the medians lay: they are used up.
         """
         sent = self.through(coefficients)
-        if self.anchors or medians is not None:
-            points = [sent[: self.sent]]
-            named = [k for k, point in enumerate(self.anchors.values()) if point is not None]
-            points += [sent[self.sent + k][None] for k in named]
-            if medians is not None:
-                points.append(1 - coefficients.sum()[None])
-            sent = torch.cat(points)
+        points = [sent[: self.sent]]
+        named = [k for k, point in enumerate(self.anchors.values()) if point is not None]
+        points += [sent[self.sent + k][None] for k in named]
+        if medians is not None:
+            points.append(1 - coefficients.sum()[None])
+        weights = torch.cat(points)
         values = []
         for leaf, rows in enumerate(self.leaves):
             vectors = list(rows)
             vectors += [point[leaf] for point in self.anchors.values() if point is not None]
             vectors += [medians[leaf]] if medians is not None else []
             spare = None if medians is None else medians[leaf]
-            value, alarm = kernels.combine(vectors, sent, compute=self.compute(rows), spare=spare)
+            value, alarm = kernels.combine(vectors, weights, compute=self.compute(rows), spare=spare)
             self._raise_alarm(alarm)
             values.append(value)
         return values

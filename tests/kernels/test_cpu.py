@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from robagg import CC, MCA, RFA, TQ, Huber, Sketch, kernels
-from robagg.kernels import cpu, reference
+from robagg.kernels import cpu, reference, team
 
 pytestmark = pytest.mark.skipif(not cpu.available(), reason="the C kernels are not built")
 
@@ -325,7 +325,7 @@ def three_threads() -> Iterator[None]:
     sys.platform != "linux" or "OpenMP" not in torch.__config__.parallel_info(), reason="this torch has no such threads"
 )
 def test_the_threads_of_torch_are_found() -> None:
-    assert cpu._team() is not None and not cpu._forked
+    assert team.address() is not None
 
 
 def test_denormals_are_flushed_where_the_caller_wants_it_whoever_does_the_work(three_threads: None) -> None:
@@ -344,7 +344,7 @@ def test_denormals_are_flushed_where_the_caller_wants_it_whoever_does_the_work(t
 def test_whose_threads_do_the_work_leaves_no_trace(three_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
     x = draw(11, 150_001)
     shared = cpu.sketch(x, compute=F32)
-    monkeypatch.setattr(cpu, "_team", lambda: None)
+    monkeypatch.setattr(team, "address", lambda: None)
     own = cpu.sketch(x, compute=F32)
     assert all(torch.equal(a, b) for a, b in zip(shared, own, strict=True))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import multiprocessing
 import os
 import struct
 import sys
@@ -18,13 +17,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from robagg.kernels import team
 from robagg.kernels.reference import Rows
 
 _ABI = 5
 KINDS = ("tq", "huber", "cc", "rfa", "mca")
 _SKETCH, _TRIM, _COMBINE, _SHARES, _MEASURE = range(5)
 _ISAS = ("plain", "avx2", "avx512")
-_KINDS = {
+_WORDS = {
     dtype: int.from_bytes(struct.pack("=ii", code, dtype.itemsize), sys.byteorder)
     for code, dtype in enumerate((torch.float32, torch.float64, torch.float16, torch.bfloat16))
 }
@@ -205,32 +205,6 @@ def _check_range(rows: Rows, lo: int, hi: int, mix: Tensor | None) -> int:
     return m
 
 
-@functools.cache
-def _team() -> int | None:
-    """The address of the OpenMP function that gives work to torch's own threads; None where there is none.
-
-    They are warm, and between two calls of torch they spin: threads of ours would share the cores with them.
-    """
-    try:
-        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value
-    except (OSError, AttributeError, TypeError):
-        return None
-
-
-# A child of multiprocessing that was started afresh says so on its command line.
-_forked = multiprocessing.parent_process() is not None and "--multiprocessing-fork" not in sys.orig_argv
-"""Whether this process was forked: OpenMP's threads stayed behind in its parent, and it would wait for them forever."""
-
-
-def _leave_team() -> None:
-    global _forked
-    _forked = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_team)
-
-
 def _take(d: int, dtype: torch.dtype, spare: Tensor | None) -> Tensor:
     """Memory for a result (d,): the spare where it fits. A column is read before it is written, so it may be a row."""
     if spare is not None and spare.shape == (d,) and spare.dtype == dtype and spare.is_contiguous():
@@ -280,7 +254,7 @@ def _run(
         spread=_address(spread),
         gram=_address(gram),
         alarm=_address(alarm),
-        parallel=None if _forked else _team(),
+        parallel=team.address(),
     )
     if library.robagg_run(ctypes.byref(job)):
         raise MemoryError(f"no memory for the scratch space of {n} rows")
@@ -291,7 +265,7 @@ def _describe(rows: Rows, anchors: Sequence[Tensor | None], d: int) -> ctypes.Ar
     words: list[int] = []
     vectors: list[Tensor | None] = [*anchors]
     if isinstance(rows, Tensor):
-        step, stride, kind = rows.stride(0) * rows.element_size(), rows.stride(1), _KINDS[rows.dtype]
+        step, stride, kind = rows.stride(0) * rows.element_size(), rows.stride(1), _WORDS[rows.dtype]
         for k in range(len(rows)):
             words += (rows.data_ptr() + k * step, stride, kind)
     else:
@@ -302,7 +276,7 @@ def _describe(rows: Rows, anchors: Sequence[Tensor | None], d: int) -> ctypes.Ar
             continue
         if vector.shape != (d,):
             raise ValueError(f"every row and anchor must have shape ({d},) like the first, got {tuple(vector.shape)}")
-        words += (vector.data_ptr(), vector.stride(0), _KINDS[vector.dtype])
+        words += (vector.data_ptr(), vector.stride(0), _WORDS[vector.dtype])
     return (ctypes.c_int64 * len(words))(*words)
 
 
