@@ -114,7 +114,7 @@ class Rule(Stage):
     ) -> tuple[Stack, Outcome]:
         """Aggregate by the contract: drop the broken, keep the huge; the rows used and the outcome on them.
 
-        With `verdict`, each row's weight is told even where that takes another pass.
+        With `verdict`, each row's part is told, even where that takes another pass; without, where it costs nothing.
         """
         return aggregate(self, stack, weights=weights, state=state, generator=generator, verdict=verdict)
 
@@ -220,6 +220,9 @@ class GramRule(Rule):
         _refuse_weights(self, shares)
         medians, sketch = passes.sketch(f) if self.needs_median else (None, passes.distances(f))
         w = self.weights(sketch)
+        values = passes.combine(w.coefficients, medians)
+        if not passes.verdict:
+            return Outcome(values, None, passes.alarm)
         outside, reach = w.outside, w.reach
         if passes.matrix is not None:
             # A sent row is outside when every row it speaks through is, and as near as the nearest of them.
@@ -227,7 +230,7 @@ class GramRule(Rule):
             outside = None if outside is None else (outside[:, None] | ~speaks).all(dim=0)
             reach = None if reach is None else reach[:, None].where(speaks, torch.inf).amin(dim=0)
         return Outcome(
-            values=passes.combine(w.coefficients, medians),
+            values=values,
             weights=passes.through(w.coefficients)[: passes.sent],
             alarm=passes.alarm,
             median_weight=None if medians is None else 1 - w.coefficients.sum(),

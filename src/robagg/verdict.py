@@ -21,7 +21,7 @@ class Outcome:
     values: list[Tensor]
     """The value, leaf by leaf."""
     weights: Tensor | None
-    """(n,) each row's share in the value; None where nobody asked and it would take a pass to tell."""
+    """(n,) each row's share in the value; this and what follows the alarm may be None where nobody asked."""
     alarm: Tensor
     median_weight: Tensor | None = None
     tau: Tensor | None = None

@@ -43,13 +43,15 @@ class Plan:
 plans = {
     "sketch": Plan(128, 4, 4, 128),
     "sketch wide": Plan(128, 4, 2),
-    "mix": Plan(256, 4, 2),
-    "mix wide": Plan(128, 4, 2),
+    "mixed sketch": Plan(128, 4, 3, 168),
+    "mixed sketch wide": Plan(128, 4, 2),
     "trim": Plan(128, 4, 12),
     "trim wide": Plan(128, 4, 4),
+    "mixed trim": Plan(128, 4, 8, 128),
+    "mixed trim wide": Plan(128, 4, 2),
     "combine": Plan(512, 4, 0),
 }
-"""Measured choices; "wide" is for more than 32 rows (24 where rows are mixed)."""
+"""Measured choices; "wide" is for more than 32 rows."""
 
 
 @cache
@@ -71,7 +73,7 @@ def sketch(
     if not _fits(rows[0], n, size, mix, compute):
         return reference.sketch(rows, mix=mix, anchors=anchors, compute=compute)
     d, device = rows[0].shape[0], rows[0].device
-    where, loose = _locate(rows, unrolled=mix is None or m * n <= cuda_source.UNROLLED)
+    where, loose = _locate(rows)
     points = [_dense(point) for point in anchors if point is not None]
     kinds = "".join("o" if point is None else "v" for point in anchors)
     plan = _plan("sketch", m, mix)
@@ -85,12 +87,15 @@ def sketch(
 
 
 def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Per coordinate the mean of the sorted values lo..hi-1; see `reference.trim`."""
+    """Per coordinate the mean of the sorted values lo..hi-1; see `reference.trim`.
+
+    Mixed rows are exact to 2^-136, where float32 would keep some more bits of numbers that small.
+    """
     n, m = len(rows), len(rows if mix is None else mix)
     if not _fits(rows[0], n, m, mix, compute):
         return reference.trim(rows, lo, hi, mix=mix, compute=compute)
     d, device = rows[0].shape[0], rows[0].device
-    where, loose = _locate(rows, unrolled=mix is None or m * n <= cuda_source.UNROLLED)
+    where, loose = _locate(rows)
     plan = _plan("trim", m, mix)
     tiles, programs = _cut(d, plan, device)
     value = torch.empty(d, dtype=compute, device=device)
@@ -137,8 +142,7 @@ def _fits(row: Tensor, n: int, size: int, mix: Tensor | None, compute: torch.dty
 
 
 def _plan(pass_: str, m: int, mix: Tensor | None) -> Plan:
-    wide = m > (32 if mix is None else 24)
-    return plans[("mix" if mix is not None else pass_) + (" wide" if wide else "")]
+    return plans[("" if mix is None else "mixed ") + pass_ + (" wide" if m > 32 else "")]
 
 
 def _cut(d: int, plan: Plan, device: torch.device) -> tuple[int, int]:
@@ -160,7 +164,7 @@ def _dense(vector: Tensor) -> Tensor:
     return vector if vector.stride(0) == 1 else vector.contiguous()
 
 
-def _locate(rows: Rows, *, unrolled: bool) -> tuple[list[Any], bool]:
+def _locate(rows: Rows) -> tuple[list[Any], bool]:
     """The kernel's arguments for the rows: a base and a stride, or one pointer a row (then True)."""
     if isinstance(rows, Tensor):
         rows = rows if rows.stride(1) == 1 else rows.contiguous()
@@ -169,7 +173,7 @@ def _locate(rows: Rows, *, unrolled: bool) -> tuple[list[Any], bool]:
     stride, count = _spacing(vectors)
     if count == len(vectors):
         return [vectors[0], stride], False
-    if len(vectors) > 32 or not unrolled:  # such a kernel takes longer to compile than its copies take in a lifetime
+    if len(vectors) > 32:  # such a kernel takes longer to compile than its copies take in a lifetime
         return [torch.stack(vectors), len(vectors[0])], False
     return list(vectors), True
 

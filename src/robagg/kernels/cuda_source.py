@@ -9,11 +9,10 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import product
 from typing import Any
 
-UNROLLED = 640
-"""Products of a mixing matrix that are written out; longer ones run in a loop over chunks of rows."""
+CHUNK = 64
+"""Rows that are mixed in one product; more of them run in a loop."""
 
 
 @cache
@@ -64,6 +63,7 @@ def sketch(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[str
     yield f"def kernel({', '.join([*pointers(n, loose), *(['w'] if mix else []), *named])}, median, share, d, tiles,"
     yield "           BLOCK: tl.constexpr):"
     yield from prologue(loose)
+    yield f"    ms = tl.arange(0, {padded})"
     yield "    spread = tl.zeros((BLOCK,), tl.float64)"
     yield f"    gram = tl.zeros(({64 if padded == 32 else padded}, {padded}), tl.float64)"
     yield f"    cross = tl.zeros(({padded}, {padded}), tl.float32)"
@@ -86,18 +86,23 @@ def tile_of(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[st
     padded = pad(size)
     yield "cols = t * BLOCK + lane"
     yield "keep = cols < d"
-    yield from loads(m, n, loose, mix, alarm=False)
+    yield from mixes(m, n, loose, padded) if mix else loads(n, loose)
     yield from ordered(m)
     yield f"centre = {middle(m)}"
     yield "tl.store(median + cols, centre, mask=keep)"
     yield from mad(m)
     yield "wide = mad.to(tl.float64)"
     yield "spread += wide * wide"
-    for i in range(m):
-        yield f"y{i} = x{i} - centre"
-    for k, kind in enumerate(anchors):
-        point = f"tl.load(a{k} + cols, mask=keep, other=0.0).to(tl.float32)" if kind == "v" else "0.0"
-        yield f"y{m + k} = {point} - centre"
+    points = [
+        f"tl.load(a{k} + cols, mask=keep, other=0.0).to(tl.float32) - centre" if kind == "v" else "0.0 - centre"
+        for k, kind in enumerate(anchors)
+    ]
+    if mix and not loose:
+        # From a load the compiler learns how rows lie over the threads, and joins them below without moving them; from
+        # a product it does not. What is not finite in this row has spoilt the centre already.
+        yield "centre += tl.load(x + cols, mask=keep, other=0.0).to(tl.float32) * 0.0"
+    for k, point in enumerate([f"x{i} - centre" for i in range(m)] + points):
+        yield f"y{k} = {point}"
     yield "none = tl.zeros((BLOCK,), tl.float32)"
     yield f"y = tl.reshape({joined([f'y{i}' if i < size else 'none' for i in range(padded)])}, (BLOCK, {padded}))"
     # Tensor cores keep 10 bits of a float32. With y = h + l, h of 10 bits, y y' = h h' + h l' + l h' up to 2^-22.
@@ -116,11 +121,13 @@ def trim(m: int, n: int, loose: bool, mix: bool, lo: int, hi: int) -> Iterator[s
     yield f"def kernel({', '.join([*pointers(n, loose), *(['w'] if mix else [])])}, value, alarm, d, tiles,"
     yield "           BLOCK: tl.constexpr):"
     yield from prologue(loose)
+    yield f"    ms = tl.arange(0, {pad(m)})"
     yield "    bad = tl.zeros((BLOCK,), tl.float32)"
     yield "    for t in range(tl.program_id(0), tiles, tl.num_programs(0)):"
     yield "        cols = t * BLOCK + lane"
     yield "        keep = cols < d"
-    for line in [*loads(m, n, loose, mix, alarm=True), *ordered(m)]:
+    plain = [*loads(n, loose), *(f"bad += x{k} * 0.0" for k in range(n))]
+    for line in [*(mixes(m, n, loose, pad(m), alarm=True) if mix else plain), *ordered(m)]:
         yield "        " + line
     # Each term divided, so that the sum does not overflow.
     terms = [f"s{i}" if hi - lo == 1 else f"s{i} * {1 / (hi - lo)!r}" for i in range(lo, hi)]
@@ -164,43 +171,64 @@ def pointers(n: int, loose: bool) -> list[str]:
     return [f"r{i}" for i in range(n)] if loose else ["x", "stride"]
 
 
-def loads(m: int, n: int, loose: bool, mix: bool, *, alarm: bool) -> Iterator[str]:
-    """x0..x{m-1}: the rows of the tile, or their mixtures; `bad` is not 0 where a row that was read is not finite."""
-    v, chunk = ("v", chunk_of(m, n)) if mix else ("x", n)
-    looped = chunk < n
+def loads(n: int, loose: bool, v: str = "x") -> Iterator[str]:
+    """x0..x{n-1}: the rows of the tile."""
     if not loose:
         yield "p = x + cols[:, None] + four[None, :] * step"
-    if looped:
-        for i in range(m):
-            yield f"x{i} = tl.zeros((BLOCK,), tl.float32)"
-        yield f"for j in range(0, {n}, {chunk}):"
-    deep = "    " if looped else ""
-    for k in range(0, chunk, 1 if loose else 4):
+    for k in range(0, n, 1 if loose else 4):
         if loose:
             yield f"{v}{k} = tl.load(r{k} + cols, mask=keep, other=0.0).to(tl.float32)"
             continue
         # Four rows a load: the compiler's work grows with the square of the number of loads.
-        left = f"{n - k}{' - j' if looped else ''}"
-        yield f"{deep}quad = tl.load(p, mask=keep[:, None] & (four[None, :] < {left}), other=0.0).to(tl.float32)"
-        yield f"{deep}p += 4 * step"
-        yield f"{deep}even, odd = tl.split(tl.reshape(quad, (BLOCK, 2, 2)))"
-        yield f"{deep}{v}{k}, {v}{k + 2} = tl.split(even)"
-        yield f"{deep}{v}{k + 1}, {v}{k + 3} = tl.split(odd)"
+        yield f"quad = tl.load(p, mask=keep[:, None] & (four[None, :] < {n - k}), other=0.0).to(tl.float32)"
+        yield "p += 4 * step"
+        yield "even, odd = tl.split(tl.reshape(quad, (BLOCK, 2, 2)))"
+        yield f"{v}{k}, {v}{k + 2} = tl.split(even)"
+        yield f"{v}{k + 1}, {v}{k + 3} = tl.split(odd)"
+
+
+def mixes(m: int, n: int, loose: bool, padded: int, *, alarm: bool = False) -> Iterator[str]:
+    """x0..x{m-1}: mixtures of the rows of the tile; `bad` is not 0 where a row that was read is not finite."""
+    chunk = min(CHUNK, pad(n, 16))
+    looped = n > chunk
+    yield f"ks = tl.arange(0, {chunk})"
+    yield f"mixed = tl.zeros((BLOCK, {padded}), tl.float32)"
+    if looped:
+        yield f"for j in range(0, {n}, {chunk}):"
+    deep, row = ("    ", "(j + ks)") if looped else ("", "ks")
+    if loose:
+        yield from loads(n, loose, "v")
+        names = [f"v{k}" if k < n else "none" for k in range(chunk)]
+        yield "none = tl.zeros((BLOCK,), tl.float32)"
+        yield f"tile = tl.reshape({joined(names)}, (BLOCK, {chunk}))"
+    else:
+        there = f"keep[:, None] & ({row}[None, :] < {n})"
+        yield f"{deep}tile = tl.load(x + cols[:, None] + {row}[None, :] * step, mask={there}, other=0.0).to(tl.float32)"
+    inside = f"({row}[:, None] < {n}) & (ms[None, :] < {m})"
+    yield f"{deep}weight = tl.load(w + {row}[:, None] + ms[None, :] * {n}, mask={inside}, other=0.0)"
+    # Three products of numbers with 10 bits each, which together are as good as one of float32.
+    yield f"{deep}mixed = tl.dot(tile, weight, mixed, input_precision='tf32x3')"
     if alarm:
-        for k in range(chunk):
-            yield f"{deep}bad += {v}{k} * 0.0"
-    if mix:
-        for i, k in product(range(m), range(chunk)):
-            if looped:
-                yield f"{deep}x{i} += tl.load(w + {i * n + k} + j, mask=j + {k} < {n}, other=0.0) * v{k}"
-            else:
-                yield f"x{i} {'+=' if k else '='} tl.load(w + {i * n + k}) * v{k}"
+        yield f"{deep}bad += tl.sum(tile * 0.0, axis=1)"
+    # A product's columns lie spread over the threads by their bits 1 and 2. Split by these first, it is turned once so
+    # that every thread has whole rows of it.
+    bits = padded.bit_length() - 1
+    order = [*range(bits - 1, 2, -1), 0, 2, 1]
+    yield f"parts = tl.reshape(mixed, (BLOCK, {', '.join(['2'] * bits)}))"
+    yield f"parts = tl.permute(parts, {(0, *(bits - bit for bit in order))})"
+    yield from splits("parts", order, 0, m)
 
 
-def chunk_of(m: int, n: int) -> int:
-    """How many of n rows are mixed into m in one stretch of code: all, or parts of about one size."""
-    parts = -(-m * n // 512)  # longer stretches spill registers
-    return n if m * n <= UNROLLED else -(-n // parts // 4) * 4
+def splits(block: str, bits: list[int], first: int, m: int) -> Iterator[str]:
+    """x0..x{m-1} from a block whose last axes are bits of the column's number, from column `first` on."""
+    if first >= m:
+        return
+    if not bits:
+        yield f"x{first} = {block}"
+        return
+    yield f"{block}0, {block}1 = tl.split({block})"
+    yield from splits(f"{block}0", bits[:-1], first, m)
+    yield from splits(f"{block}1", bits[:-1], first + (1 << bits[-1]), m)
 
 
 def prologue(loose: bool) -> Iterator[str]:
@@ -211,9 +239,9 @@ def prologue(loose: bool) -> Iterator[str]:
         yield "    step = tl.full((), stride, tl.int64)"
 
 
-def pad(n: int) -> int:
+def pad(n: int, least: int = 32) -> int:
     """Rows of a block that tensor cores take."""
-    return max(32, 1 << (n - 1).bit_length())
+    return max(least, 1 << (n - 1).bit_length())
 
 
 def ordered(n: int) -> Iterator[str]:

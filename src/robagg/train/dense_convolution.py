@@ -43,6 +43,13 @@ def channels_last(x: Tensor) -> Tensor:
 
 def inputs(g: Tensor, x: Tensor, weight: Tensor, geometry: Geometry) -> Tensor:
     """The gradient with respect to x, of the whole batch at once."""
+    single = geometry.kernel == (1, 1) and not any(geometry.padding) and geometry.groups == 1
+    if single and max(geometry.stride) > 1 and layout(x) is torch.channels_last:
+        # cuDNN turns such images to another layout and back; only the places that were seen get a product.
+        into = torch.zeros_like(x, memory_format=torch.channels_last)
+        seen = into.permute(0, 2, 3, 1)[:, :: geometry.stride[0], :: geometry.stride[1]]
+        seen.copy_(g.permute(0, 2, 3, 1) @ weight.flatten(1))
+        return into
     return _backward(g, x, weight, geometry, geometry.groups, 0)
 
 
@@ -51,7 +58,7 @@ def lay_down(
 ) -> None:
     """Put each client's gradients of weight and bias where they go."""
     if method == "implicit" and to_weight is not None and _fits(g, x, geometry):
-        from robagg.train.dense_triton import weights_and_biases
+        from robagg.train.triton_weights import weights_and_biases
 
         weights_and_biases(g, x, geometry, clients, to_weight, to_bias)
         return

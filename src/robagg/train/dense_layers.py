@@ -55,7 +55,7 @@ class Pass:
     dtype: torch.dtype | None = None
     """What products are computed in; None: as they come."""
     fused: bool = False
-    """Whether BatchNorm may run on Triton kernels."""
+    """Whether BatchNorm and pooling may run on Triton kernels."""
     statistics: dict[nn.Module, Tensor] = field(default_factory=dict)
 
     def sink(self, parameter: Tensor | None) -> Sink | None:
@@ -74,6 +74,8 @@ def forwards(module: nn.Module) -> Callable[..., Tensor] | None:
         return linear
     if own is nn.Conv2d.forward and getattr(type(module), "_conv_forward", None) is nn.Conv2d._conv_forward:
         return conv2d
+    if own is nn.MaxPool2d.forward:
+        return max_pool
     return batch_norm if own is ClientBatchNorm.forward else None
 
 
@@ -222,6 +224,36 @@ class _BatchNorm(torch.autograd.Function):
             if sink is not None:
                 sink.put(value)
         return None, into, None, None, None, None, None, None, None
+
+
+def max_pool(layer: nn.MaxPool2d, through: Pass, x: Tensor) -> Tensor:
+    """Nothing in it is a client's own; on a GPU torch's kernels take several times what the memory needs."""
+    kernel, stride = ((k, k) if isinstance(k, int) else tuple(k) for k in (layer.kernel_size, layer.stride))
+    plain = kernel == stride and not any((layer.padding, layer.ceil_mode, layer.return_indices)) and layer.dilation == 1
+    fits = x.ndim == 4 and dense_convolution.layout(x) is torch.channels_last and x.numel() < 2**31
+    if through.fused and plain and fits and x.dtype != torch.float64 and max(kernel) < 16:
+        output: Tensor = _apply(_MaxPool, x, kernel)
+        return output
+    pooled: Tensor = nn.MaxPool2d.forward(layer, x)
+    return pooled
+
+
+class _MaxPool(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, kernel: tuple[int, int]) -> Tensor:
+        from robagg.train import triton_pool
+
+        output, where = triton_pool.forward(x, kernel)
+        ctx.save_for_backward(where)
+        ctx.shape, ctx.kernel = x.shape, kernel
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        from robagg.train import triton_pool
+
+        (where,) = ctx.saved_tensors
+        return triton_pool.backward(grads[0], where, ctx.shape, ctx.kernel), None
 
 
 def _values(parameter: Tensor | None) -> Tensor | None:

@@ -29,7 +29,7 @@ def choose(x: Tensor, *, fused: bool) -> Norm:
         return Looped()
     last = x.ndim == 4 and x.is_contiguous(memory_format=torch.channels_last)
     if fused and last and x.dtype != torch.float64 and x.numel() < 2**31:
-        from robagg.train.dense_triton import Fused
+        from robagg.train.triton_norm import Fused
 
         fused_norm: Norm = Fused()
         return fused_norm

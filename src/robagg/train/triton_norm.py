@@ -1,65 +1,22 @@
-"""Triton kernels for channels-last images of all clients: convolutions' weight gradients, and BatchNorm by client.
+"""Triton kernels for BatchNorm of channels-last images by client.
 
-Nothing is unfolded: a tile of the unfolded input is read where it lies, and that memory is in the cache for its next
-reader. Sums are parted into fixed ranges and added in a fixed order, so that a run can be repeated to the bit.
+Sums are parted into fixed ranges and added in a fixed order, so that a run can be repeated to the bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from robagg.train.dense_convolution import Geometry
+from robagg.train.triton_jit import jit
 
 try:
     import triton
     import triton.language as tl
 except ImportError:  # no accelerator here: nobody calls the kernels
     triton = tl = None
-
-if TYPE_CHECKING:
-    from robagg.train.dense_layers import Sink
-
-PROGRAMS = 1056  # eight for each multiprocessor of a large device
-
-
-def _weights(  # type: ignore[no-untyped-def]
-    x, g, out, b, places, per, SPLITS: tl.constexpr,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, CO: tl.constexpr,
-    KW: tl.constexpr, J: tl.constexpr, BIAS: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, PH: tl.constexpr,
-    PW: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, PRECISION: tl.constexpr, BLOCK_M: tl.constexpr,
-    BLOCK_O: tl.constexpr, BLOCK_J: tl.constexpr,
-):  # fmt: skip
-    """One client's (CO, J) sums over one range of its places; column J is of ones, which makes the bias' gradient."""
-    client = tl.program_id(1) // SPLITS
-    split = tl.program_id(1) % SPLITS
-    o = tl.program_id(2) * BLOCK_O + tl.arange(0, BLOCK_O)
-    j = tl.program_id(0) * BLOCK_J + tl.arange(0, BLOCK_J)
-    c = j % C
-    kh = (j // C) // KW
-    kw = (j // C) % KW
-    end = tl.minimum((split + 1) * per, places)
-    total = tl.zeros((BLOCK_O, BLOCK_J), dtype=tl.float32)
-    for first in range(split * per, end, BLOCK_M):
-        m = first + tl.arange(0, BLOCK_M)
-        live = m < end
-        row = m // WO
-        sample = client * b + row // HO
-        y = (row % HO)[:, None] * SH - PH + kh[None, :] * DH
-        z = (m % WO)[:, None] * SW - PW + kw[None, :] * DW
-        inside = live[:, None] & (j < J)[None, :] & (y >= 0) & (y < H) & (z >= 0) & (z < W)
-        seen = tl.load(x + ((sample[:, None] * H + y) * W + z) * C + c[None, :], mask=inside, other=0.0)
-        if BIAS:
-            seen = tl.where(live[:, None] & (j == J)[None, :], 1.0, seen).to(seen.dtype)
-        at = (client * places + m)[None, :] * CO + o[:, None]
-        own = tl.load(g + at, mask=live[None, :] & (o < CO)[:, None], other=0.0)
-        total = tl.dot(own, seen, total, input_precision=PRECISION)
-    into = out + (tl.program_id(1) * CO + o)[:, None] * (J + BIAS) + j[None, :]
-    tl.store(into, total, mask=(o < CO)[:, None] & (j < J + BIAS)[None, :])
 
 
 def _moments(  # type: ignore[no-untyped-def]
@@ -170,39 +127,10 @@ def _spread(  # type: ignore[no-untyped-def]
     tl.store(into + where, value, mask=live)
 
 
-@cache
-def jit(kernel: Callable[..., None]) -> Any:
-    """The kernel, compiled for its shapes when first called."""
-    return triton.jit(kernel)
-
-
-def weights_and_biases(
-    g: Tensor, x: Tensor, geometry: Geometry, clients: int, to_weight: Sink, to_bias: Sink | None
-) -> None:
-    """A convolution's gradients of weight and bias by client; g (N, O, Ho, Wo) and x (N, C, H, W) are channels-last."""
-    (c, h, w), (o, ho, wo), (kh, kw) = x.shape[1:], g.shape[1:], geometry.kernel
-    b, j, bias = len(x) // clients, kh * kw * c, int(to_bias is not None)
-    places = b * ho * wo
-    block_o, block_j = (min(64, max(16, triton.next_power_of_2(k))) for k in (o, j + bias))
-    tiles = triton.cdiv(j + bias, block_j), triton.cdiv(o, block_o)
-    splits = max(1, min(triton.cdiv(PROGRAMS, clients * tiles[0] * tiles[1]), places // 256))
-    per = triton.cdiv(triton.cdiv(places, splits), 64) * 64
-    sums = torch.empty(clients, splits, o, j + bias, device=x.device, dtype=torch.float32)
-    precision = "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"
-    jit(_weights)[(tiles[0], clients * splits, tiles[1])](
-        x, g, sums, b, places, per, splits, h, w, c, ho, wo, o, kw, j, bias, *geometry.stride, *geometry.padding,
-        *geometry.dilation, precision, 64, block_o, block_j,
-    )  # fmt: skip
-    total = sums.sum(1) if splits > 1 else sums[:, 0]
-    to_weight.put(total[..., :j].view(clients, o, kh, kw, c).permute(0, 1, 4, 2, 3))
-    if to_bias is not None:
-        to_bias.put(total[..., j])
-
-
 class Fused:
     """BatchNorm in two kernels each way: sums, then values, with each client's few numbers worked out in between."""
 
-    splits = 16
+    splits = 32
 
     def forward(
         self, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, clients: int
