@@ -43,12 +43,12 @@ class Plan:
 plans = {
     "sketch": Plan(128, 4, 4, 128),
     "sketch wide": Plan(128, 4, 2),
-    "mixed sketch": Plan(128, 4, 3, 168),
+    "mixed sketch": Plan(128, 4, 4, 128),
     "mixed sketch wide": Plan(128, 4, 2),
     "trim": Plan(128, 4, 12),
     "trim wide": Plan(128, 4, 4),
-    "mixed trim": Plan(128, 4, 8, 128),
-    "mixed trim wide": Plan(128, 4, 2),
+    "mixed trim": Plan(128, 4, 12, 128),
+    "mixed trim wide": Plan(128, 4, 3, 168),
     "combine": Plan(512, 4, 0),
 }
 """Measured choices; "wide" is for more than 32 rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,7 +20,7 @@ def capture(federation: Federation) -> dict[bool, torch.cuda.CUDAGraph]:
         for verdict in (False, True):
             for _ in range(2):
                 federation.round(None, verdict=verdict)
-    with deferred_alarm(federation.alarm):
+    with _undisturbed(), deferred_alarm(federation.alarm):
         pool = None
         for verdict in (False, True):
             graph = torch.cuda.CUDAGraph()
@@ -41,3 +42,16 @@ def _apart(device: torch.device) -> Iterator[None]:
     with torch.cuda.stream(stream):
         yield
     torch.cuda.current_stream(device).wait_stream(stream)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """No garbage is collected within: what an earlier run left would be freed on the device, which ends a capture."""
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

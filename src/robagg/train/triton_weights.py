@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from robagg.train.dense_layers import Sink
 
 PROGRAMS = 1056  # eight for each multiprocessor of a large device
-ROWS = (32, 4)
+ROWS = (32, 3)
 """Places of a tile, and stages of the loop over them, where columns come by rows of the kernel: measured."""
 
 
