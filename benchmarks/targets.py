@@ -108,8 +108,8 @@ def explain_gpu(stack: str, rule: str, captured: bool, bound: float) -> Callable
         if rule == "nnm >> tq":
             return (
                 f"arithmetic: of the {graph:.2f} ms of its kernels the sketch takes {parts['sketch']:.2f}, the sketch "
-                f"of mixed rows, with n products more for each number, {parts['sketch of mixed rows']:.2f}, and "
-                f"combining {parts['combine']:.2f}"
+                f"of mixed rows, which multiplies them by a matrix first, {parts['sketch of mixed rows']:.2f}, "
+                f"combining {parts['combine']:.2f}, and the small kernels between {graph - sum(parts.values()):.2f}"
             )
         return (
             f"arithmetic: of the {graph:.2f} ms of its kernels the sketch (sorting, Gram matrix) takes "

@@ -39,6 +39,8 @@ def test_alike_falling_and_helping() -> None:
     assert holds(Alike("x", pairs=(("TQ", "CM"),)), table(TQ=(96.0,), CM=(93.5,))) is False
     assert holds(Falls("x", rows=("CM",)), table(CM=(90.0, 91.0, 50.0)))
     assert holds(Falls("x", rows=("CM",)), table(CM=(90.0, 91.0, 95.0))) is False
+    uneven = Falls("x", rows=("CM",)).check(table(CM=(90.0, 40.0, 80.0)))
+    assert uneven.holds and "not steadily: CM 90.0, 40.0, 80.0" in uneven.evidence
     both = {("alone", "CM", "0"): 80.0, ("with NNM", "CM", "0"): 90.0}
     assert holds(Helps("x", panels=("with NNM",)), both)
     assert holds(Helps("x", panels=("with NNM",), helps=False), both) is False

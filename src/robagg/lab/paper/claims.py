@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import fmean
 
 Means = Mapping[tuple[str, str, str], float]
@@ -35,11 +36,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judged:
-    """How many comparisons there were, those that fail, and those that hold by a point's grace only, in words."""
+    """How many comparisons there were, those that fail, and those that hold by a point's grace only, in words.
+
+    `beside` is what a reader should know all the same.
+    """
 
     count: int
     against: list[str]
     close: list[str] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class Claim(ABC):
         told = f"{judged.count - len(judged.against)} of {judged.count}"
         told += f"; not: {'; '.join(judged.against)}" if judged.against else ""
         told += f"; within a point: {'; '.join(judged.close)}" if judged.close else ""
+        told += "".join(f"; {line}" for line in judged.beside)
         return Finding(self.text, not judged.against, told, strictly=not judged.close)
 
     def spots(self, means: Means) -> list[tuple[str, str]]:
@@ -156,7 +162,10 @@ class Alike(Claim):
 
 @dataclass(frozen=True)
 class Falls(Claim):
-    """From one end of the columns (or of the panels) to the other a row loses; no rows given: every row."""
+    """From one end of the columns (or of the panels) to the other a row loses; no rows given: every row.
+
+    A row that rises between the ends, by more than a point, is told with its numbers.
+    """
 
     rows: tuple[str, ...] = ()
     along: str = "columns"
@@ -168,7 +177,12 @@ class Falls(Claim):
             if (panel, column) in spots and (not self.rows or row in self.rows):
                 lines.setdefault((column if self.along == "panels" else panel, row), []).append(value)
         against = [f"{row} {line[0]:.1f} to {line[-1]:.1f}" for (_, row), line in lines.items() if not _falls(line)]
-        return Judged(sum(len(line) > 1 for line in lines.values()), against)
+        uneven = [
+            f"not steadily: {row} {', '.join(f'{value:.1f}' for value in line)}"
+            for (_, row), line in lines.items()
+            if _falls(line) and any(after > before + SLACK for before, after in pairwise(line))
+        ]
+        return Judged(sum(len(line) > 1 for line in lines.values()), against, beside=uneven)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,17 @@
+"""Table 5 at f=4 with training images as they are: the paper does not say whether its were cropped and flipped."""
+
+from dataclasses import replace
+
+from robagg.lab.paper import table5
+from robagg.lab.paper.axes import ATTACKS, RULES
+from robagg.lab.paper.experiment import Panel
+
+EXPERIMENT = replace(
+    table5.EXPERIMENT,
+    name="table5-plain",
+    title="CIFAR-10, rho=0.4, images neither cropped nor flipped: accuracy under six attacks",
+    task="cifar10(augment=False)",
+    panels=(Panel("f=4", RULES, ATTACKS, {"f": 4, "rho": 0.4}),),
+    seeds=1,
+    notes=("Training images are as they are; the paper does not say whether its are.",),
+)
