@@ -75,7 +75,7 @@ def _weights(  # type: ignore[no-untyped-def]
             total = tl.dot(high.to(tl.bfloat16), top.to(tl.bfloat16), total)
         else:
             total = tl.dot(seen, own, total, input_precision=PRECISION)
-    into = part + (tl.program_id(1) * CO + o)[None, :] * (KH * KW * C + BIAS)
+    into = part + (tl.program_id(1).to(tl.int64) * CO + o)[None, :] * (KH * KW * C + BIAS)
     tl.store(into + (kh * KW * C + j)[:, None], total, mask=(o < CO)[None, :] & (j < KW * C)[:, None])
     if BIAS:
         last = (j == KW * C) & (kh == 0)
@@ -114,7 +114,7 @@ def _gathered(  # type: ignore[no-untyped-def]
         at = (client * places + m)[None, :] * CO + o[:, None]
         own = tl.load(g + at, mask=live[None, :] & (o < CO)[:, None], other=0.0)
         total = tl.dot(own, seen, total, input_precision=PRECISION)
-    into = part + (tl.program_id(1) * CO + o)[:, None] * (count + BIAS) + j[None, :]
+    into = part + (tl.program_id(1).to(tl.int64) * CO + o)[:, None] * (count + BIAS) + j[None, :]
     tl.store(into, total, mask=(o < CO)[:, None] & (j < count + BIAS)[None, :])
 
 
@@ -123,7 +123,7 @@ def _settle(  # type: ignore[no-untyped-def]
     SECOND: tl.constexpr, TO_BIAS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Add the ranges up and lay one client's sums down as (O, C, h, w), or as (O,) for the bias."""
-    client = tl.program_id(0)
+    client = tl.program_id(0).to(tl.int64)  # a stack may hold more numbers than 32 bits count
     at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     size: tl.constexpr = CO if TO_BIAS else CO * C * K
     keep = at < size
