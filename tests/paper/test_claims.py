@@ -64,3 +64,26 @@ def test_what_is_not_there_is_not_judged() -> None:
     assert finding.holds is None and "TQ_t" in finding.evidence
     assert holds(BestWorst("x"), table(CM=(1.0,))) is None
     assert "cannot be told yet" in str(finding)
+
+
+def test_nothing_is_settled_while_a_cell_in_question_has_no_run() -> None:
+    means = {("alone", "TQ", "0"): 96.0, ("alone", "TQ", "1"): 95.0, ("alone", "CM", "0"): 90.0}
+    gap = ("alone", "CM", "1")
+    best = Best("x").check(means, [gap])
+    assert best.holds is None and best.evidence == "so far 1 of 1; cells without a run: 1"
+    assert Best("x", columns=("0",)).check(means, [gap]).holds
+    assert Best("x", panels=("alone",)).check(means, [("with NNM", "CM", "1")]).holds
+    assert BestWorst("x").check(means, [gap]).holds is None
+    assert Falls("x", rows=("TQ",)).check(means, [gap]).holds
+    assert Falls("x").check(means, [gap]).holds is None
+    assert Fails("x").check({**means, ("alone", "CM", "0"): 9.0}, [gap]).holds is None
+    assert Fails("x", rows=("CM",), columns=("0",)).check({**means, ("alone", "CM", "0"): 9.0}, [gap]).holds
+    both = {**means, ("with NNM", "TQ", "0"): 97.0, ("with NNM", "CM", "0"): 97.0}
+    helps = Helps("x", panels=("with NNM",), columns=("0",))
+    assert helps.check(both, [gap, ("with NNM", "CM", "1")]).holds
+    assert helps.check(both, [("alone", "Krum", "0")]).holds is None
+
+
+def test_nobody_is_best_alone() -> None:
+    assert holds(Best("x"), table(TQ=(96.0, 95.0))) is None
+    assert holds(BestWorst("x"), table(TQ=(96.0, 95.0))) is None

@@ -102,7 +102,10 @@ class Board:
     def check_claims(self) -> list[Finding]:
         """Whether the orderings hold that the paper claims."""
         means = self.means()
-        return [claim.check({**means, **self.beside.get(claim.beside, {})}) for claim in self.experiment.claims]
+        missing = [spot for spot in self.cells if spot not in means]
+        return [
+            claim.check({**means, **self.beside.get(claim.beside, {})}, missing) for claim in self.experiment.claims
+        ]
 
 
 def gather(experiment: Experiment, plan: Plan, store: str | Path) -> Board:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
 
-Means = Mapping[tuple[str, str, str], float]
+Cell = tuple[str, str, str]
+"""Panel, row and column."""
+Means = Mapping[Cell, float]
 """Mean accuracy by panel, row and column."""
 SLACK = 1.0
 """Points that a comparison forgives."""
@@ -63,7 +65,8 @@ class Claim(ABC):
     def judge(self, means: Means) -> Judged:
         """Every comparison in question. KeyError: a cell is missing."""
 
-    def check(self, means: Means) -> Finding:
+    def check(self, means: Means, missing: Collection[Cell] = ()) -> Finding:
+        """What the means say; with a cell in question among the missing, nothing is settled yet."""
         try:
             judged = self.judge(means)
         except KeyError as missing:
@@ -74,15 +77,18 @@ class Claim(ABC):
         told += f"; not: {'; '.join(judged.against)}" if judged.against else ""
         told += f"; within a point: {'; '.join(judged.close)}" if judged.close else ""
         told += "".join(f"; {line}" for line in judged.beside)
+        if wanting := [cell for cell in missing if self.looks_at(*cell)]:
+            return Finding(self.text, None, f"so far {told}; cells without a run: {len(wanting)}")
         return Finding(self.text, not judged.against, told, strictly=not judged.close)
+
+    def looks_at(self, panel: str, row: str, column: str) -> bool:
+        """Whether it is about this cell."""
+        return (not self.panels or panel in self.panels) and (not self.columns or column in self.columns)
 
     def spots(self, means: Means) -> list[tuple[str, str]]:
         """(panel, column) in question."""
-        found = dict.fromkeys((panel, column) for panel, _, column in means)
         return [
-            (panel, column)
-            for panel, column in found
-            if (not self.panels or panel in self.panels) and (not self.columns or column in self.columns)
+            *dict.fromkeys((panel, column) for panel, row, column in means if Claim.looks_at(self, panel, row, column))
         ]
 
 
@@ -93,15 +99,17 @@ class Best(Claim):
     rows: tuple[str, ...] = ("TQ",)
 
     def judge(self, means: Means) -> Judged:
-        spots = self.spots(means)
-        judged = Judged(len(spots), [])
-        for panel, column in spots:
+        count = 0
+        against: list[str] = []
+        close: list[str] = []
+        for panel, column in self.spots(means):
             here = {row: value for (p, row, c), value in means.items() if (p, c) == (panel, column)}
             own = [value for row, value in here.items() if _known(row, self.rows)]
             if not own:
                 raise KeyError((panel, *self.rows, column))
-            _weigh(judged, _spot(panel, column), here, max(own))
-        return judged
+            count += len(own) < len(here)  # with nobody else there is nothing to be best of
+            _weigh(against, close, _spot(panel, column), here, max(own))
+        return Judged(count, against, close)
 
 
 @dataclass(frozen=True)
@@ -111,17 +119,19 @@ class BestWorst(Claim):
     row: str = "TQ"
 
     def judge(self, means: Means) -> Judged:
-        panels = list(dict.fromkeys(panel for panel, _ in self.spots(means)))
-        judged = Judged(len(panels), [])
-        for panel in panels:
+        count = 0
+        against: list[str] = []
+        close: list[str] = []
+        for panel in dict.fromkeys(panel for panel, _ in self.spots(means)):
             worst: dict[str, float] = {}
             for (p, row, _), value in means.items():
                 if p == panel:
                     worst[row] = min(value, worst.get(row, value))
             if self.row not in worst:
                 raise KeyError((panel, self.row))
-            _weigh(judged, panel, worst, worst[self.row])
-        return judged
+            count += len(worst) > 1
+            _weigh(against, close, panel, worst, worst[self.row])
+        return Judged(count, against, close)
 
 
 @dataclass(frozen=True)
@@ -130,8 +140,12 @@ class Fails(Claim):
 
     rows: tuple[str, ...] = ()
 
+    def looks_at(self, panel: str, row: str, column: str) -> bool:
+        return super().looks_at(panel, row, column) and (row in self.rows if self.rows else row != "TQ")
+
     def judge(self, means: Means) -> Judged:
-        count, against = 0, []
+        count = 0
+        against: list[str] = []
         for panel, column in self.spots(means):
             if self.rows:
                 told = {row: means[panel, row, column] for row in self.rows}
@@ -150,7 +164,8 @@ class Alike(Claim):
     pairs: tuple[tuple[str, str], ...] = ()
 
     def judge(self, means: Means) -> Judged:
-        count, against = 0, []
+        count = 0
+        against: list[str] = []
         for panel, column in self.spots(means):
             for one, other in self.pairs:
                 a, b = means[panel, one, column], means[panel, other, column]
@@ -169,6 +184,9 @@ class Falls(Claim):
 
     rows: tuple[str, ...] = ()
     along: str = "columns"
+
+    def looks_at(self, panel: str, row: str, column: str) -> bool:
+        return super().looks_at(panel, row, column) and (not self.rows or row in self.rows)
 
     def judge(self, means: Means) -> Judged:
         lines: dict[tuple[str, str], list[float]] = {}
@@ -207,6 +225,9 @@ class Helps(Claim):
     over: str = "alone"
     helps: bool = True
 
+    def looks_at(self, panel: str, row: str, column: str) -> bool:
+        return super().looks_at(self.panels[0] if panel == self.over else panel, row, column)
+
     def judge(self, means: Means) -> Judged:
         spots, against = self.spots(means), []
         for panel, column in spots:
@@ -222,12 +243,12 @@ def name_beside(experiment: str, panel: str) -> str:
     return f"{experiment} {panel}"
 
 
-def _weigh(judged: Judged, place: str, values: Mapping[str, float], own: float) -> None:
+def _weigh(against: list[str], close: list[str], place: str, values: Mapping[str, float], own: float) -> None:
     """Note who is above `own`, and whether by more than a point."""
     top = max(values, key=lambda row: values[row])
     if values[top] > own:
         told = f"{place} {top} {values[top]:.1f} against {own:.1f}"
-        (judged.against if values[top] > own + SLACK else judged.close).append(told)
+        (against if values[top] > own + SLACK else close).append(told)
 
 
 def _falls(line: Sequence[float]) -> bool:
