@@ -69,8 +69,8 @@ class Claim(ABC):
         """What the means say; with a cell in question among the missing, nothing is settled yet."""
         try:
             judged = self.judge(means)
-        except KeyError as missing:
-            return Finding(self.text, None, f"no run of {', '.join(filter(None, missing.args[0]))}")
+        except KeyError as absent:
+            return Finding(self.text, None, f"no run of {', '.join(filter(None, absent.args[0]))}")
         if not judged.count:
             return Finding(self.text, None, "none of its runs are there")
         told = f"{judged.count - len(judged.against)} of {judged.count}"
