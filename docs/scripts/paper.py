@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -98,9 +98,13 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
         "Nothing is run for it: `robagg paper table3 --no-run` shows the same in a terminal.",
         "## What was run",
         render_rows(
-            "", ["experiment", "runs", "on", "seconds", "runs a minute"], [tell_cost(n) for n in done], "markdown"
+            "",
+            ["experiment", "runs", "on", "seconds", "runs a minute"],
+            [*(tell_cost(f"[{n}](paper/{n}.md)", read_records(n)) for n in done), *tell_totals(done)],
+            "markdown",
         ),
-        "Seconds are those in which runs were being done, from the records; several runs share a GPU in most of them. "
+        "Seconds are those in which runs were being done, from the records; several runs share a GPU in most of them. A "
+        "run that two experiments share is in the lines of both, and once in the total. "
         + (f"Not run yet: {', '.join(left)}." if left else ""),
         "## How near, and which orderings hold",
     ]
@@ -122,13 +126,28 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
     return parts
 
 
-def tell_cost(name: str) -> list[str]:
-    """A line about an experiment's runs: how many, where, and how long."""
-    records = [r for r in Store(STORES / f"{name}.jsonl").read().records.values() if r["status"] == "ok"]
+def read_records(name: str) -> dict[str, Record]:
+    """An experiment's runs that came to an end, by their keys."""
+    return {key: r for key, r in Store(STORES / f"{name}.jsonl").read().records.items() if r["status"] == "ok"}
+
+
+def tell_totals(names: Iterable[str]) -> list[list[str]]:
+    """A line for each kind of machine, about all runs that were done on it."""
+    everything = {key: record for name in names for key, record in read_records(name).items()}
+    devices = dict.fromkeys(r["environment"].get("device_name", "?") for r in everything.values())
+    return [
+        tell_cost("all", {k: r for k, r in everything.items() if r["environment"].get("device_name", "?") == device})
+        for device in devices
+    ]
+
+
+def tell_cost(name: str, found: Mapping[str, Record]) -> list[str]:
+    """A line about runs: how many, where, and how long."""
+    records = [*found.values()]
     devices = dict.fromkeys(r["environment"].get("device_name", "?") for r in records)
     seconds = measure_wall(records)
     return [
-        f"[{name}](paper/{name}.md)",
+        name,
         f"{len(records)}",
         ", ".join(devices),
         f"{seconds:.0f}",
