@@ -103,8 +103,8 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
             [*(tell_cost(f"[{n}](paper/{n}.md)", read_records(n)) for n in done), *tell_totals(done)],
             "markdown",
         ),
-        "Seconds are those in which runs were being done, from the records; several runs share a GPU in most of them. A "
-        "run that two experiments share is in the lines of both, and once in the total. "
+        "Seconds are those in which runs were being done, from the records; several runs share a GPU in most of them. "
+        "A run that two experiments share is in the lines of both, and once in the total. "
         + (f"Not run yet: {', '.join(left)}." if left else ""),
         "## How near, and which orderings hold",
     ]
