@@ -345,8 +345,8 @@ def tune() -> None:
                     with case(f"n={n} {name} {cuda.plans[name]}"):
                         times[cuda.plans[name]] = measure(call, stacks, 0.03)
                         print(f"  n={n} {name:17} {cuda.plans[name]}: {times[cuda.plans[name]]:.4f} ms", flush=True)
-            cuda.plans[name] = min(times, key=times.__getitem__)
-            print(f"n={n} {name}: {cuda.plans[name]}, {times[cuda.plans[name]]:.4f} ms")
+            cuda.plans[name] = min(times, key=times.__getitem__, default=kept)
+            print(f"n={n} {name}: {cuda.plans[name]}, {times.get(cuda.plans[name], torch.nan):.4f} ms")
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,11 +16,43 @@ import oracle
 import robagg as ra
 from robagg.contract import deferred_alarm
 from robagg.liars import count_liars, remaining_liars
-from robagg.rule import Chain
+from robagg.rule import Chain, Mixer
+from robagg.sketch import Sketch
+from robagg.stack import read
 
 
 def draw_rows(n: int, d: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class HalfWay(Mixer):
+    """Each row half way to the mean, in a dtype that nobody asked for."""
+
+    needs_distances: ClassVar[bool] = False
+
+    def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> torch.Tensor:
+        n = sketch.n
+        return torch.nn.functional.pad(torch.eye(n) / 2 + 0.5 / n, (0, len(sketch.gram) - n))
+
+
+@pytest.mark.parametrize("rule", [ra.TQ(f=2), ra.CM(f=2), ra.Krum(f=2), ra.Mean(), ra.CC(f=2)])
+def test_a_mixing_matrix_may_have_any_dtype(rule: ra.Rule) -> None:
+    x = draw_rows(7, 50)
+    mixed = x / 2 + x.mean(0) / 2
+    torch.testing.assert_close((HalfWay() >> rule)(x), rule(mixed), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text", ["tq", "huber", "krum", "rfa", "cm", "nnm >> tq", "nnm >> cm", "bucketing(s=2) >> mca"]
+)
+def test_a_value_does_not_depend_on_whether_a_verdict_is_asked_for(text: str) -> None:
+    rule, stack = ra.parse(text, f=2), read(draw_rows(9, 40))
+    values = [
+        rule.run(stack, verdict=verdict, generator=torch.Generator().manual_seed(1))[1].values[0]
+        for verdict in (False, True)
+    ]
+    assert torch.equal(*values)
 
 
 # f

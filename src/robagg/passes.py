@@ -61,10 +61,10 @@ class Passes:
 
     def push(self, matrix: Tensor) -> None:
         """Put a pre-aggregator (m, n + a) in front of what follows."""
-        whole = matrix
+        whole = matrix.to(torch.float64)
         if a := len(self.anchors):
             bottom = torch.eye(a, dtype=torch.float64, device=self.device)
-            whole = torch.cat([matrix, torch.nn.functional.pad(bottom, (matrix.shape[1] - a, 0))])
+            whole = torch.cat([whole, torch.nn.functional.pad(bottom, (matrix.shape[1] - a, 0))])
         self.matrix = whole if self.matrix is None else whole @ self.matrix
         self.n = len(matrix)
 

@@ -114,7 +114,7 @@ class Rule(Stage):
     ) -> tuple[Stack, Outcome]:
         """Aggregate by the contract: drop the broken, keep the huge; the rows used and the outcome on them.
 
-        With `verdict`, each row's part is told, even where that takes another pass; without, where it costs nothing.
+        With `verdict`, each row's part is told, even where that takes another pass; without, it may not be.
         """
         return aggregate(self, stack, weights=weights, state=state, generator=generator, verdict=verdict)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,26 @@ def test_mean_gives_what_fedavg_gives() -> None:
     plain, _ = run_round(FedAvg(), pack(MODEL), honest())
     robust, _ = run_round(RobustStrategy("mean"), pack(MODEL), honest())
     assert np.allclose(flatten(unpack(robust)), flatten(unpack(plain)), atol=1e-6)
+
+
+@dataclass(frozen=True)
+class Delegate(ra.Rule):
+    """A rule of somebody else's that lets TQ decide."""
+
+    def solve(self, passes: Any, f: int, shares: Any) -> Any:
+        return ra.TQ(f=2).solve(passes, 2, shares)
+
+
+def test_a_rule_of_ones_own_is_told_of_as_ours_are() -> None:
+    replies = [*honest(N - 2), *(fill(draw_update(MODEL, i, size=50.0)) for i in range(2))]
+    told: list[RoundReport] = []
+    for rule in (ra.TQ(f=2), Delegate()):
+        strategy = RobustStrategy(rule)
+        seen = watch(strategy)
+        run_round(strategy, pack(MODEL), replies)
+        told.append(seen[0])
+    assert told[0].nodes == told[1].nodes and told[0].tau == told[1].tau
+    assert len(told[1].rejected) == 2
 
 
 def test_the_rule_has_no_default_and_bad_arguments_are_sentences() -> None:

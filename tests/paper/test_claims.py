@@ -72,6 +72,8 @@ def test_nothing_is_settled_while_a_cell_in_question_has_no_run() -> None:
     best = Best("x").check(means, [gap])
     assert best.holds is None and best.evidence == "so far 1 of 1; cells without a run: 1"
     assert Best("x", columns=("0",)).check(means, [gap]).holds
+    lost = Best("x").check({**means, ("alone", "CM", "0"): 99.0}, [gap])
+    assert lost.holds is False and lost.evidence.endswith("99.0 against 96.0; cells without a run: 1")
     assert Best("x", panels=("alone",)).check(means, [("with NNM", "CM", "1")]).holds
     assert BestWorst("x").check(means, [gap]).holds is None
     assert Falls("x", rows=("TQ",)).check(means, [gap]).holds
@@ -82,6 +84,7 @@ def test_nothing_is_settled_while_a_cell_in_question_has_no_run() -> None:
     helps = Helps("x", panels=("with NNM",), columns=("0",))
     assert helps.check(both, [gap, ("with NNM", "CM", "1")]).holds
     assert helps.check(both, [("alone", "Krum", "0")]).holds is None
+    assert Helps("x").check({("alone", "CM", "0"): 1.0}, [("alone", "CM", "1")]).holds is None
 
 
 def test_nobody_is_best_alone() -> None:

@@ -19,7 +19,7 @@ from robagg import CM, Mean
 from robagg.flower.model import Flat, GlobalModel, Spec
 from robagg.flower.screen import Reply
 from robagg.liars import QuorumError
-from robagg.rule import GramRule, Rule
+from robagg.rule import Rule, SortedRule
 from robagg.stack import read
 from robagg.verdict import Verdict, judge
 
@@ -56,7 +56,7 @@ def combine(
     rows = {i: _take(replies[i], model.measured, base) for i in kept}
     stack = replace(read(list(rows.values())), n=len(replies), kept=tuple(kept), reasons=broken)
     # Rules that sort numbers would take another pass to tell each reply's share.
-    left, outcome = rule.run(stack, state=state, verdict=isinstance(rule.core, GramRule))
+    left, outcome = rule.run(stack, state=state, verdict=not isinstance(rule.core, SortedRule))
     # A rule that walks to its centre knows how far the rows are from it, and needs no other pass.
     known = None if rule.mixers else outcome.reach
     verdict = judge(str(rule), left, outcome, distances_known=known)

@@ -37,6 +37,8 @@ class Board:
     notes: tuple[str, ...] = ()
     beside: Mapping[str, Mapping[Spot, float]] = field(default_factory=dict)
     """Means of other experiments that a claim compares with, by their names."""
+    planned: tuple[Spot, ...] = ()
+    """All cells, with or without runs, of the rows that have a run anywhere."""
 
     @property
     def panels(self) -> list[str]:
@@ -102,7 +104,7 @@ class Board:
     def check_claims(self) -> list[Finding]:
         """Whether the orderings hold that the paper claims."""
         means = self.means()
-        missing = [spot for spot in self.cells if spot not in means]
+        missing = [spot for spot in self.planned if spot not in means]
         return [
             claim.check({**means, **self.beside.get(claim.beside, {})}, missing) for claim in self.experiment.claims
         ]
@@ -119,6 +121,7 @@ def _fill(
     places = experiment.lay(plan)
     filled = {(place.panel, place.row) for place in places if place.run.key in records}
     kept = [place for place in places if (place.panel, place.row) in filled]
+    rows = {row for _, row in filled}
     cells: dict[Spot, list[Record]] = {}
     for place in kept:
         cells.setdefault((place.panel, place.row, place.column), []).extend(
@@ -134,6 +137,7 @@ def _fill(
         absent=_tell_absent(places, filled),
         notes=(*experiment.notes, *_tell_strengths(kept)),
         beside=beside,
+        planned=tuple(dict.fromkeys((p.panel, p.row, p.column) for p in places if p.row in rows)),
     )
 
 

@@ -45,7 +45,8 @@ def inputs(g: Tensor, x: Tensor, weight: Tensor, geometry: Geometry) -> Tensor:
     """The gradient with respect to x, of the whole batch at once."""
     single = geometry.kernel == (1, 1) and not any(geometry.padding) and geometry.groups == 1
     if single and max(geometry.stride) > 1 and layout(x) is torch.channels_last:
-        # cuDNN turns such images to another layout and back; only the places that were seen get a product.
+        # cuDNN turns such images to another layout and back; only the places that were seen get a product, which is
+        # as fine as torch's matrix products are set to be.
         into = torch.zeros_like(x, memory_format=torch.channels_last)
         seen = into.permute(0, 2, 3, 1)[:, :: geometry.stride[0], :: geometry.stride[1]]
         seen.copy_(g.permute(0, 2, 3, 1) @ weight.flatten(1))

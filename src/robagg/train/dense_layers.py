@@ -231,7 +231,9 @@ def max_pool(layer: nn.MaxPool2d, through: Pass, x: Tensor) -> Tensor:
     kernel, stride = ((k, k) if isinstance(k, int) else tuple(k) for k in (layer.kernel_size, layer.stride))
     plain = kernel == stride and not any((layer.padding, layer.ceil_mode, layer.return_indices)) and layer.dilation == 1
     fits = x.ndim == 4 and dense_convolution.layout(x) is torch.channels_last and x.numel() < 2**31
-    if through.fused and plain and fits and x.dtype != torch.float64 and max(kernel) < 16:
+    # Windows are written out in the kernel: large ones would take long to compile.
+    small = kernel[0] * kernel[1] <= 16 and all(k <= size for k, size in zip(kernel, x.shape[2:], strict=False))
+    if through.fused and plain and fits and small and x.dtype != torch.float64:
         output: Tensor = _apply(_MaxPool, x, kernel)
         return output
     pooled: Tensor = nn.MaxPool2d.forward(layer, x)

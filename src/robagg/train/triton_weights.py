@@ -66,10 +66,10 @@ def _weights(  # type: ignore[no-untyped-def]
         at = (client * places + m)[:, None] * CO + o[None, :]
         own = tl.load(g + at, mask=live[:, None] & (o < CO)[None, :], other=0.0)
         if PRECISION == "bf16x3":
-            # With a = h + l, h of 8 bits, a a' = h h' + h l' + l h' up to 2^-16, which tf32 (2^-11) is not, and only
-            # 16-bit operands may lie in memory the way these do.
-            high = (seen.to(tl.int32, bitcast=True) & -65536).to(tl.float32, bitcast=True)
-            top = (own.to(tl.int32, bitcast=True) & -65536).to(tl.float32, bitcast=True)
+            # With a = h + l, h the nearest number of 8 bits, a a' = h h' + h l' + l h' up to 2^-15, finer than tf32's
+            # 2^-11, and only 16-bit operands may lie in memory the way these do.
+            high = ((seen.to(tl.int32, bitcast=True) + 32768) & -65536).to(tl.float32, bitcast=True)
+            top = ((own.to(tl.int32, bitcast=True) + 32768) & -65536).to(tl.float32, bitcast=True)
             total = tl.dot((seen - high).to(tl.bfloat16), top.to(tl.bfloat16), total)
             total = tl.dot(high.to(tl.bfloat16), (own - top).to(tl.bfloat16), total)
             total = tl.dot(high.to(tl.bfloat16), top.to(tl.bfloat16), total)
@@ -123,8 +123,8 @@ def _settle(  # type: ignore[no-untyped-def]
     SECOND: tl.constexpr, TO_BIAS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Add the ranges up and lay one client's sums down as (O, C, h, w), or as (O,) for the bias."""
-    client = tl.program_id(0).to(tl.int64)  # a stack may hold more numbers than 32 bits count
-    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    client = tl.program_id(1).to(tl.int64)  # a stack may hold more numbers than 32 bits count
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     size: tl.constexpr = CO if TO_BIAS else CO * C * K
     keep = at < size
     wide: tl.constexpr = C * K + BIAS
@@ -172,7 +172,7 @@ def weights_and_biases(
     for sink, size in ((to_weight, o * c * kh * kw), (to_bias, o)):
         if sink is not None:
             rows = sink.rows.view(clients, -1)
-            jit(_settle)[(clients, triton.cdiv(size, 256))](
+            jit(_settle)[(triton.cdiv(size, 256), clients)](
                 part, rows, rows.stride(0), c, o, kh * kw, bias, splits, sink.written, sink is to_bias, 256, num_warps=4
             )  # fmt: skip
             sink.written = True

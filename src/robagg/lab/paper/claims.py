@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
+from typing import ClassVar
 
 Cell = tuple[str, str, str]
 """Panel, row and column."""
@@ -60,13 +61,15 @@ class Claim(ABC):
     panels: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     beside: str = ""
+    by_cell: ClassVar[bool] = False
+    """Whether a comparison that fails stands, however others turn out."""
 
     @abstractmethod
     def judge(self, means: Means) -> Judged:
         """Every comparison in question. KeyError: a cell is missing."""
 
     def check(self, means: Means, missing: Collection[Cell] = ()) -> Finding:
-        """What the means say; with a cell in question among the missing, nothing is settled yet."""
+        """What the means say; with a cell in question among the missing, it can only have failed already."""
         try:
             judged = self.judge(means)
         except KeyError as absent:
@@ -78,7 +81,8 @@ class Claim(ABC):
         told += f"; within a point: {'; '.join(judged.close)}" if judged.close else ""
         told += "".join(f"; {line}" for line in judged.beside)
         if wanting := [cell for cell in missing if self.looks_at(*cell)]:
-            return Finding(self.text, None, f"so far {told}; cells without a run: {len(wanting)}")
+            lost = self.by_cell and bool(judged.against)
+            return Finding(self.text, False if lost else None, f"so far {told}; cells without a run: {len(wanting)}")
         return Finding(self.text, not judged.against, told, strictly=not judged.close)
 
     def looks_at(self, panel: str, row: str, column: str) -> bool:
@@ -97,6 +101,7 @@ class Best(Claim):
     """One of these rows is at the top of each column, to within a point."""
 
     rows: tuple[str, ...] = ("TQ",)
+    by_cell: ClassVar[bool] = True
 
     def judge(self, means: Means) -> Judged:
         count = 0
@@ -162,6 +167,7 @@ class Alike(Claim):
     """Two rows differ by no more than 2 points in each column."""
 
     pairs: tuple[tuple[str, str], ...] = ()
+    by_cell: ClassVar[bool] = True
 
     def judge(self, means: Means) -> Judged:
         count = 0
@@ -207,6 +213,8 @@ class Falls(Claim):
 class Lower(Claim):
     """Every row is lower than in the same cell of the experiment beside."""
 
+    by_cell: ClassVar[bool] = True
+
     def judge(self, means: Means) -> Judged:
         own = {spot: value for spot, value in means.items() if not spot[0].startswith(f"{self.beside} ")}
         lines = {spot: (means[name_beside(self.beside, spot[0]), *spot[1:]], value) for spot, value in own.items()}
@@ -226,7 +234,8 @@ class Helps(Claim):
     helps: bool = True
 
     def looks_at(self, panel: str, row: str, column: str) -> bool:
-        return super().looks_at(self.panels[0] if panel == self.over else panel, row, column)
+        compared = panel == self.over and (not self.columns or column in self.columns)
+        return compared or super().looks_at(panel, row, column)
 
     def judge(self, means: Means) -> Judged:
         spots, against = self.spots(means), []
