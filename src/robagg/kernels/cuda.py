@@ -32,12 +32,14 @@ _HALF = (torch.float32, torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class Plan:
-    """How a pass is cut up: columns a tile, warps a program, programs a multiprocessor, registers a thread."""
+    """How a pass is cut up: columns a tile, warps a program, programs a multiprocessor, registers a thread, and of how
+    many tiles the loads are under way at once."""
 
     block: int
     warps: int
     programs: int
     registers: int | None = None
+    stages: int = 1
 
 
 plans = {
@@ -197,7 +199,7 @@ def _on(device: torch.device) -> AbstractContextManager[Any]:
 
 
 def _launch(kernel: Any, programs: int, plan: Plan, device: torch.device, *arguments: Any) -> None:
-    options: dict[str, Any] = {"num_warps": plan.warps, "num_stages": 1}
+    options: dict[str, Any] = {"num_warps": plan.warps, "num_stages": plan.stages}
     if plan.registers is not None:
         options["maxnreg"] = plan.registers
     with _on(device):
