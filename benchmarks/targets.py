@@ -123,8 +123,8 @@ def explain_rounds() -> str:
     times = (read("cpu-rounds") or {})["ms"]
     bare, ours, theirs = (times[name] for name in ("bare gradients of 14 clients", "robagg, TQ", "ByzFL, TrMean"))
     return (
-        f"arithmetic: the round takes {ours:.0f} ms, torch's gradients alone, with channels first, {bare:.0f}; 2.5 times "
-        f"faster than ByzFL's {theirs:.0f} ms would be {theirs / 2.5:.0f} ms"
+        f"arithmetic: the round takes {ours:.0f} ms, torch's gradients alone, with channels first, {bare:.0f}; 2.5 "
+        f"times faster than ByzFL's {theirs:.0f} ms would be {theirs / 2.5:.0f} ms"
     )
 
 
