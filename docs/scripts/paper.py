@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from robagg.lab import Store
@@ -127,6 +128,7 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
     return parts
 
 
+@cache
 def read_records(name: str) -> dict[str, Record]:
     """An experiment's runs that came to an end, by their keys."""
     return {key: r for key, r in Store(STORES / f"{name}.jsonl").read().records.items() if r["status"] == "ok"}

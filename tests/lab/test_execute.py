@@ -87,6 +87,7 @@ def test_a_failing_run_is_a_record_with_its_traceback(tmp_path: Path) -> None:
     assert record["status"] == "failed"
     assert "FileNotFoundError: cannot read mnist" in record["error"]
     assert "Traceback" in record["traceback"]
+    assert 'File "robagg/' in record["traceback"] and 'File "/' not in record["traceback"], "a store is published"
     assert json.dumps(record, allow_nan=False)
     assert execute(small(), device="cpu", threads=0)["error"].startswith("ValueError: threads must be at least 1")
 

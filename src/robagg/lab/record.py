@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import platform
+import re
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -91,7 +92,17 @@ def execute(
 def describe_failure(spec: Mapping[str, Any], key: str, error: str, trace: str = "") -> Record:
     """The record of a run that failed."""
     head = _head(spec, key, "failed")
+    trace = re.sub(r'(?<=File ")[^"]+(?=")', _shorten, trace)
     return head | {"error": error[-2000:], "traceback": trace[-6000:], "accuracy": None, "diverged": None}
+
+
+def _shorten(file: re.Match[str]) -> str:
+    """A file of a traceback by its place in its package, or by its name: stores are published, folders are private."""
+    parts = Path(file[0]).parts
+    for root, skip in (("site-packages", 1), ("robagg", 0)):
+        if root in parts:
+            return "/".join(parts[len(parts) - 1 - parts[::-1].index(root) + skip :])
+    return parts[-1]
 
 
 def describe_environment(device: torch.device, threads: int) -> Record:

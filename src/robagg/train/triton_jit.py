@@ -7,6 +7,15 @@ from functools import cache
 from typing import Any
 
 
+def inline(function: Callable[..., Any]) -> Any:
+    """A function for kernels to call; without Triton nobody calls it."""
+    try:
+        import triton
+    except ImportError:
+        return function
+    return triton.jit(function)
+
+
 @cache
 def jit(kernel: Callable[..., None]) -> Any:
     """The kernel, compiled for its shapes when first called."""

@@ -10,13 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robagg.train.triton_jit import jit
+from robagg.train.triton_jit import inline, jit
 
 try:
     import triton
     import triton.language as tl
 except ImportError:  # no accelerator here: nobody calls the kernels
     triton = tl = None
+
+
+@inline
+def _add_up(part, client, c, C: tl.constexpr, SPLITS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Both sums of a client's channels c over all ranges."""
+    at = part + (client * SPLITS + tl.arange(0, SPLITS))[:, None] * 2 * C + c[None, :]
+    ok = (c < C)[None, :]
+    return tl.sum(tl.load(at, mask=ok, other=0.0), 0), tl.sum(tl.load(at + C, mask=ok, other=0.0), 0)
 
 
 def _moments(  # type: ignore[no-untyped-def]
@@ -50,10 +58,9 @@ def _normalise(  # type: ignore[no-untyped-def]
     client = tl.program_id(0)
     c = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
     ok = c < C
-    s = tl.arange(0, SPLITS)
-    at = part + (client * SPLITS + s)[:, None] * 2 * C + c[None, :]
-    moved = tl.sum(tl.load(at, mask=ok[None, :], other=0.0), 0) / m
-    square = tl.sum(tl.load(at + C, mask=ok[None, :], other=0.0), 0) / m
+    moved, square = _add_up(part, client, c, C, SPLITS)
+    moved /= m
+    square /= m
     center = tl.load(x + client * m * C + c, mask=ok, other=0.0).to(tl.float32) + moved
     variance = tl.maximum(square - moved * moved, 0.0)
     rate = 1.0 / tl.sqrt(variance + eps)
@@ -106,10 +113,7 @@ def _spread(  # type: ignore[no-untyped-def]
     client = tl.program_id(0)
     c = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
     ok = c < C
-    s = tl.arange(0, SPLITS)
-    at = part + (client * SPLITS + s)[:, None] * 2 * C + c[None, :]
-    by_bias = tl.sum(tl.load(at, mask=ok[None, :], other=0.0), 0)
-    by_weight = tl.sum(tl.load(at + C, mask=ok[None, :], other=0.0), 0)
+    by_bias, by_weight = _add_up(part, client, c, C, SPLITS)
     if tl.program_id(1) == 0:
         tl.store(sums + client * 2 * C + c, by_weight, mask=ok)
         tl.store(sums + client * 2 * C + C + c, by_bias, mask=ok)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from robagg.train.triton_jit import jit
+from robagg.train.triton_jit import inline, jit
 
 try:
     import triton
@@ -19,15 +19,24 @@ except ImportError:  # no accelerator here: nobody calls the kernels
 BLOCK = 1024
 
 
+@inline
+def _corner(  # type: ignore[no-untyped-def]
+    at, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, KH: tl.constexpr,
+    KW: tl.constexpr,
+):  # fmt: skip
+    """Where the windows begin whose maxima are at `at`."""
+    place = at // C
+    row = place // WO
+    return ((row // HO * H + row % HO * KH) * W + place % WO * KW) * C + at % C
+
+
 def _pool(  # type: ignore[no-untyped-def]
     x, out, where, size, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr,
     KH: tl.constexpr, KW: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     keep = at < size
-    place = at // C
-    row = place // WO
-    corner = ((row // HO * H + row % HO * KH) * W + place % WO * KW) * C + at % C
+    corner = _corner(at, H, W, C, HO, WO, KH, KW)
     best = tl.load(x + corner, mask=keep, other=0.0)
     which = tl.zeros((BLOCK,), dtype=tl.int32)
     for k in tl.static_range(1, KH * KW):
@@ -45,9 +54,7 @@ def _unpool(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     keep = at < size
-    place = at // C
-    row = place // WO
-    corner = ((row // HO * H + row % HO * KH) * W + place % WO * KW) * C + at % C
+    corner = _corner(at, H, W, C, HO, WO, KH, KW)
     value = tl.load(g + at, mask=keep, other=0.0)
     which = tl.load(where + at, mask=keep, other=0).to(tl.int32)
     for k in tl.static_range(KH * KW):

@@ -29,7 +29,7 @@ ROWS = (32, 3)
 """Places of a tile, and stages of the loop over them, where columns come by rows of the kernel: measured."""
 
 
-def _weights(  # type: ignore[no-untyped-def]
+def _by_rows(  # type: ignore[no-untyped-def]
     x, g, part, b, places, per, SPLITS: tl.constexpr, TILES: tl.constexpr,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, CO: tl.constexpr,
     KH: tl.constexpr, KW: tl.constexpr, BIAS: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, PH: tl.constexpr,
@@ -161,7 +161,7 @@ def weights_and_biases(
     if by_rows:
         # On a CPU Triton interprets, and its interpreter does not multiply bfloat16.
         precision = "bf16x3" if coarse and x.is_cuda else "ieee"
-        jit(_weights)[whole](
+        jit(_by_rows)[whole](
             x, g, part, b, places, per, splits, tiles, *shapes, precision, block_m, block_o, block_j, num_stages=stages
         )  # fmt: skip
     else:
