@@ -134,18 +134,20 @@ def check_passes(
     anchors = (None, torch.randn(d, device="cuda")) if anchored else ()
     # Pieces of unlike size, so that no one stride leads from each to the next.
     rows = [torch.cat([row, row.new_zeros(512 * i * i)])[:d] for i, row in enumerate(x)] if loose else x
-    median, spread, gram = cuda.sketch(rows, mix=mix, anchors=anchors, compute=F32)
+    median, spread, gram, square = cuda.sketch(rows, mix=mix, anchors=anchors, compute=F32)
     wide = reference.sketch(x.double(), mix=mix, anchors=anchors, compute=F64)
     lengths = wide[2].diagonal().sqrt().clamp(min=1e-37)
     errors = {"median": off(median, wide[0]), "spread": off(spread, wide[1])}
+    if square is not None and wide[3] is not None:
+        errors["square"] = off(square, wide[3])
     errors["gram"] = off(gram / lengths / lengths[:, None], wide[2] / lengths / lengths[:, None])
     lo, hi = n // 4, n - n // 4
     value, alarm = cuda.trim(rows, lo, hi, mix=mix, compute=F32)
     errors["trim"] = off(value, reference.trim(x.double(), lo, hi, mix=mix, compute=F64)[0]) + float(alarm)
-    c = torch.randn(n + 1, dtype=F64, device="cuda")
+    c = torch.randn(n, dtype=F64, device="cuda")
     c[0] = 0
-    value, alarm = cuda.combine([*rows, median], c, compute=F32)
-    wanted = reference.combine([*x.double(), median.double()], c, compute=F64)[0]
+    value, alarm = cuda.combine(rows, c, beside=[median], compute=F32)
+    wanted = reference.combine(x.double(), c, beside=[median.double()], compute=F64)[0]
     errors["combine"] = off(value, wanted) + float(alarm)
     extras = "".join(word for word, on in ((" mix", mixed), (" anchors", anchored), (" loose", loose)) if on)
     # Denormal squares vanish in float32: the rule is alarmed and computes in float64.
@@ -161,9 +163,9 @@ def check_alarms() -> None:
         finite = torch.isfinite(cuda.sketch(x, compute=F32)[2].diagonal()).tolist()
         trimmed = bool(cuda.trim(x, 4, 5, compute=F32)[1])
         c = torch.ones(9, dtype=F64, device="cuda")
-        met = bool(cuda.combine(list(x), c, compute=F32)[1])
+        met = bool(cuda.combine(x, c, compute=F32)[1])
         c[4] = 0
-        skipped = not bool(cuda.combine(list(x), c, compute=F32)[1])
+        skipped = not bool(cuda.combine(x, c, compute=F32)[1])
         print(f"       {value}: finite diagonals {finite}")
         check(f"alarm {value}", {"wrong": float(finite[4] or not (trimmed and met and skipped))})
 
@@ -181,8 +183,9 @@ def check_walks(n: int) -> None:
             if wanted.outside is not None:
                 errors["outside"] = float((got.outside != wanted.outside).sum())
             check(f"walk {rule} n={n} f={f}", errors, 1e-9)
-        near = zip(cuda.neighbours(gram, n, n - f), there.neighbours(), strict=True)
-        check(f"neighbours n={n} f={f}", {"off": max(off(a, b) for a, b in near)}, 1e-12)
+        near = [*cuda.neighbours(gram, n, n - f), sketch.nearest_means()]
+        wanted = [*there.neighbours(), there.nearest_means()]
+        check(f"neighbours n={n} f={f}", {"off": max(off(a, b) for a, b in zip(near, wanted, strict=True))}, 1e-12)
 
 
 def check_capture(text: str, n: int, d: int) -> None:
@@ -226,14 +229,14 @@ def check_all() -> None:
 
 
 def time_kernels(table: str, n: int, d: int, stacks: list[Tensor], mean: float) -> None:
-    c = torch.rand(n + 1, dtype=F64, device="cuda")
+    c = torch.rand(n, dtype=F64, device="cuda")
     mix = torch.full((n, n), 1 / n, dtype=F64, device="cuda")
-    median, spread, gram = cuda.sketch(stacks[0], compute=F32)
+    median, spread, gram, _ = cuda.sketch(stacks[0], compute=F32)
     calls: dict[str, Callable[[Tensor], Any]] = {
         "kernel sketch": lambda x: cuda.sketch(x, compute=F32),
         "kernel sketch of mixed rows": lambda x: cuda.sketch(x, mix=mix, compute=F32),
         "kernel trim": lambda x: cuda.trim(x, n // 4, n - n // 4, compute=F32),
-        "kernel combine": lambda x: cuda.combine([*x, median], c, compute=F32),
+        "kernel combine": lambda x: cuda.combine(x, c, beside=[median], compute=F32),
         "kernel walk tq": lambda x: cuda.walk("tq", gram, spread, n, n // 4, 10, None, 2.0**-20, None, None),
         "kernel neighbours": lambda x: cuda.neighbours(gram, n, n - n // 4),
     }
@@ -336,7 +339,7 @@ def tune() -> None:
             f"mixed sketch{wide}": lambda x, mix=mix: cuda.sketch(x, mix=mix, compute=F32),
             f"trim{wide}": lambda x, lo=lo, hi=hi: cuda.trim(x, lo, hi, compute=F32),
             f"mixed trim{wide}": lambda x, lo=lo, hi=hi, mix=mix: cuda.trim(x, lo, hi, mix=mix, compute=F32),
-            "combine": lambda x, c=c: cuda.combine(list(x), c, compute=F32),
+            "combine": lambda x, c=c: cuda.combine(x, c, compute=F32),
         }
         for name, call in calls.items():
             kept, times = cuda.plans[name], {}

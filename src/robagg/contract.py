@@ -66,15 +66,16 @@ def aggregate(
 
 def _check_quorum(rule: Rule, stack: Stack) -> None:
     n, kept = stack.n, len(stack.kept)
+    short = next((stage for stage in rule.stages if stage.liars_left(n, n - kept) is None), None)
+    if short is None and kept >= rule.least_n:
+        return
     lost = "; ".join(f"row {i}: {reason}" for i, reason in sorted(stack.reasons.items())[:3])
-    for stage in rule.stages:
-        if stage.liars_left(n, n - kept) is None:
-            raise QuorumError(
-                f"{stage} needs n >= 2f+1 sound rows, or no more than f broken ones; "
-                f"got {kept} sound and {n - kept} broken of {n} ({lost})"
-            )
-    if kept < rule.least_n:
-        raise QuorumError(f"{rule} needs at least {rule.least_n} sound rows, got {kept} of {n} ({lost})")
+    if short is not None:
+        raise QuorumError(
+            f"{short} needs n >= 2f+1 sound rows, or no more than f broken ones; "
+            f"got {kept} sound and {n - kept} broken of {n} ({lost})"
+        )
+    raise QuorumError(f"{rule} needs at least {rule.least_n} sound rows, got {kept} of {n} ({lost})")
 
 
 def _attempt(

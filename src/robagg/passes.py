@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -57,7 +56,10 @@ class Passes:
         return torch.zeros((), dtype=torch.bool, device=self.device) if self._alarm is None else self._alarm
 
     def _raise_alarm(self, alarm: Tensor) -> None:
-        self._alarm = alarm if self._alarm is None else self._alarm | alarm
+        if self._alarm is None:
+            self._alarm = alarm
+        elif alarm is not self._alarm:
+            self._alarm = self._alarm | alarm
 
     def push(self, matrix: Tensor) -> None:
         """Put a pre-aggregator (m, n + a) in front of what follows."""
@@ -116,19 +118,19 @@ class Passes:
         It may lie where the medians lay: they are used up.
         """
         sent = self.through(coefficients)
-        points = [sent[: self.sent]]
         named = [k for k, point in enumerate(self.anchors.values()) if point is not None]
-        points += [sent[self.sent + k][None] for k in named]
-        if medians is not None:
-            points.append(1 - coefficients.sum()[None])
-        weights = torch.cat(points)
+        if len(named) < len(self.anchors):  # what lies at the origin adds nothing, but has its part of the sum
+            parts = [sent[: self.sent], *(sent[self.sent + k][None] for k in named)]
+            parts += [] if medians is None else [1 - sent.sum()[None]]
+            sent = torch.cat(parts)
         values = []
         for leaf, rows in enumerate(self.leaves):
-            vectors = list(rows)
-            vectors += [point[leaf] for point in self.anchors.values() if point is not None]
-            vectors += [medians[leaf]] if medians is not None else []
+            beside = [point[leaf] for point in self.anchors.values() if point is not None]
             spare = None if medians is None else medians[leaf]
-            value, alarm = kernels.combine(vectors, weights, compute=self.compute(rows), spare=spare)
+            beside += [] if spare is None else [spare]
+            value, alarm = kernels.combine(
+                rows, sent, beside=beside, compute=self.compute(rows), spare=spare, alarm=self._alarm
+            )
             self._raise_alarm(alarm)
             values.append(value)
         return values
@@ -149,7 +151,7 @@ class Passes:
         return self._raw
 
     def _sketch(self, mix: Tensor | None, f: int) -> tuple[list[Tensor], Sketch]:
-        medians, spreads, grams = [], [], []
+        medians, spreads, grams, squares = [], [], [], []
         n = self.sent if mix is None else len(mix)
         spares: list[Tensor] = []
         if mix is not None and self._raw is not None:  # behind a mixer nobody asks for the median of what was sent
@@ -158,7 +160,7 @@ class Passes:
         for leaf, rows in enumerate(self.leaves):
             compute = self.compute(rows)
             points = [None if point is None else point[leaf] for point in self.anchors.values()]
-            median, spread, gram = kernels.sketch(
+            median, spread, gram, square = kernels.sketch(
                 rows,
                 mix=None if mix is None else mix.contiguous(),
                 anchors=points,
@@ -168,22 +170,20 @@ class Passes:
             medians.append(median)
             spreads.append(spread)
             grams.append(gram)
+            squares += [] if square is None else [square]
             coarse = compute if compute == torch.float32 else coarse
-        gram, spread = sum(grams[1:], grams[0]), sum(spreads[1:], spreads[0])
         # V is no larger than the sum of the diagonal, so it needs no look of its own. Squares vanish if most rows' do:
         # one far liar must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do.
         few = n if n == 1 else n // 2 if mix is None else n - 1
-        if gram.device.type == "cpu":  # twenty numbers: Python looks at them faster than torch
-            squares = gram.diagonal().tolist()
-            if not all(s < math.inf for s in squares) or sum(s < TINY[coarse] for s in squares[:n]) > few:
-                self._raise_alarm(torch.ones((), dtype=torch.bool))
-        else:
-            lengths = gram.diagonal()
-            self._raise_alarm(~(lengths < torch.inf).all() | ((lengths[:n] < TINY[coarse]).sum() > few))
-        blur: Tensor | float = 0.0
-        if mix is not None:  # the sums that made the rows were rounded in proportion to the rows, not to their gaps
-            norms = torch.stack([torch.linalg.vector_norm(median, dtype=torch.float64) for median in medians])
-            blur = (8 * torch.finfo(coarse).eps) ** 2 * norms.square().sum()
-            # Where most rows coincide, the spread is rounding too, and a walk would multiply it step by step.
-            spread = spread * (spread > blur)
+        gram = sum(grams[1:], grams[0])
+        self._alarm, spread, blur = kernels.examine(
+            gram,
+            sum(spreads[1:], spreads[0]),
+            n=n,
+            few=few,
+            tiny=TINY[coarse],
+            square=sum(squares[1:], squares[0]) if squares else None,
+            grain=(8 * torch.finfo(coarse).eps) ** 2,
+            alarm=self._alarm,
+        )
         return medians, Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)

@@ -75,3 +75,10 @@ class Sketch:
         nearest = distances.sort(dim=1, stable=True)
         count = self.n - self.f
         return nearest.values[:, :count].clamp(min=0), nearest.indices[:, :count]
+
+    def nearest_means(self) -> Tensor:
+        """(n, n+a): the matrix that makes each row the mean of its n-f nearest, itself included."""
+        if (fused := kernels.nearest_means(self.gram, self.n, self.n - self.f)) is not None:
+            return fused
+        _, nearest = self.neighbours()
+        return self.gram.new_zeros(self.n, len(self.gram)).scatter(1, nearest, 1 / nearest.shape[1])

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from robagg import CC, MCA, RFA, TQ, Huber, Sketch, kernels
 from robagg.kernels import cpu, reference, team
+from robagg.kernels.reference import Sketched
 
 pytestmark = pytest.mark.skipif(not cpu.available(), reason="the C kernels are not built")
 
@@ -64,10 +66,8 @@ def buckets(n: int) -> Tensor:
     return mix
 
 
-def check_sketch(
-    got: tuple[Tensor, Tensor, Tensor], want: tuple[Tensor, Tensor, Tensor], *, exact: bool = True
-) -> None:
-    median, spread, gram = got
+def check_sketch(got: Sketched, want: Sketched, *, exact: bool = True) -> None:
+    median, spread, gram, square = got
     close = 1e-5 if median.dtype == F32 else 1e-12
     assert median.dtype == want[0].dtype and spread.dtype == gram.dtype == F64
     assert median.shape == want[0].shape and spread.shape == () and gram.shape == want[2].shape
@@ -80,6 +80,10 @@ def check_sketch(
     allowed = close * (size[:, None] * size + (0 if exact else size.max() ** 2)) + torch.finfo(median.dtype).tiny
     assert ((gram - want[2]).abs() <= allowed).all()
     assert torch.equal(gram, gram.T)
+    assert (square is None) == (want[3] is None)
+    if square is not None and want[3] is not None:
+        assert square.dtype == F64 and square.shape == ()
+        torch.testing.assert_close(square, want[3], rtol=close, atol=0)
 
 
 def check_value(got: tuple[Tensor, Tensor], want: tuple[Tensor, Tensor], scale: float = 1.0) -> None:
@@ -165,7 +169,7 @@ def test_sums_and_midpoints_of_the_largest_numbers_stay_finite(isa: str) -> None
     x = draw(9, 300)
     x[:4] *= 1e37
     check_all(x, F64, isa)
-    median, _, gram = cpu.sketch(x, compute=F32, isa=isa)
+    median, _, gram, _ = cpu.sketch(x, compute=F32, isa=isa)
     assert median.isfinite().all() and not gram.diagonal()[:4].isfinite().any()
     assert gram.diagonal()[4:].isfinite().all()
 
@@ -300,7 +304,7 @@ def test_the_result_does_not_depend_on_the_number_of_threads(isa: str) -> None:
         torch.set_num_threads(count)
         results.append(
             [
-                *cpu.sketch(x, anchors=[None], compute=F32, isa=isa),
+                *cpu.sketch(x, anchors=[None], compute=F32, isa=isa)[:3],
                 *cpu.sketch(x, mix=mix, compute=F64, isa=isa),
                 *cpu.trim(x, 3, 8, compute=F32, isa=isa),
                 *cpu.combine(list(x), torch.linspace(-1, 1, 11), compute=F32, isa=isa),
@@ -311,7 +315,7 @@ def test_the_result_does_not_depend_on_the_number_of_threads(isa: str) -> None:
     torch.set_num_threads(1)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
-    check_sketch((results[0][0], results[0][1], results[0][2]), reference.sketch(x, anchors=[None], compute=F32))
+    check_sketch((results[0][0], results[0][1], results[0][2], None), reference.sketch(x, anchors=[None], compute=F32))
 
 
 @pytest.fixture
@@ -343,17 +347,17 @@ def test_denormals_are_flushed_where_the_caller_wants_it_whoever_does_the_work(t
 
 def test_whose_threads_do_the_work_leaves_no_trace(three_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
     x = draw(11, 150_001)
-    shared = cpu.sketch(x, compute=F32)
+    shared = cpu.sketch(x, compute=F32)[:3]
     monkeypatch.setattr(team, "address", lambda: None)
-    own = cpu.sketch(x, compute=F32)
+    own = cpu.sketch(x, compute=F32)[:3]
     assert all(torch.equal(a, b) for a, b in zip(shared, own, strict=True))
 
 
 def test_python_threads_may_aggregate_at_once(three_threads: None) -> None:
     stacks = [draw(11, 40_001, seed=seed) for seed in range(8)]
-    alone = [cpu.sketch(x, compute=F32) for x in stacks]
+    alone = [cpu.sketch(x, compute=F32)[:3] for x in stacks]
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda x: cpu.sketch(x, compute=F32), stacks))
+        together = list(pool.map(lambda x: cpu.sketch(x, compute=F32)[:3], stacks))
     for one, other in zip(alone, together, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
@@ -427,6 +431,17 @@ def test_walk_is_the_loop_of_the_rules(n: int, scale: float, monkeypatch: pytest
                 else:
                     torch.testing.assert_close(got.tau, wanted.tau)
                     assert torch.equal(got.outside, wanted.outside)
+
+
+def test_the_last_vector_has_what_the_others_leave_of_one(isa: str) -> None:
+    x, point = draw(6, 5000), draw(1, 5000)[0]
+    weights = torch.linspace(-1, 1.5, 6, dtype=F64)
+    wanted = (x.double() * weights[:, None]).sum(dim=0) + (1 - weights.sum()) * point
+    for combined in (reference.combine, partial(cpu.combine, isa=isa)):
+        for rows, beside in ((x, [point]), ([*x], [point]), ([*x, point], [])):
+            value, alarm = combined(rows, weights, beside=beside, compute=F64)
+            assert not alarm
+            torch.testing.assert_close(value, wanted)
 
 
 def test_a_result_may_take_the_place_of_a_vector_that_goes_into_it(isa: str) -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from robagg.kernels import cpu, cuda, reference
-from robagg.kernels.reference import Rows
+from robagg.kernels.reference import Rows, Sketched
 
 _told = False
 
@@ -27,10 +27,10 @@ def sketch(
     anchors: Sequence[Tensor | None] = (),
     compute: torch.dtype,
     spare: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Sketched:
     """Median, spread and Gram matrix in one pass; see `reference.sketch`. The median may take the place of `spare`."""
     module, more = _offer(rows[0], spare)
-    result: tuple[Tensor, Tensor, Tensor] = module.sketch(rows, mix=mix, anchors=anchors, compute=compute, **more)
+    result: Sketched = module.sketch(rows, mix=mix, anchors=anchors, compute=compute, **more)
     return result
 
 
@@ -41,11 +41,22 @@ def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: to
 
 
 def combine(
-    vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.dtype, spare: Tensor | None = None
+    rows: Rows,
+    coefficients: Tensor,
+    *,
+    beside: Sequence[Tensor] = (),
+    compute: torch.dtype,
+    spare: Tensor | None = None,
+    alarm: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The weighted sum of vectors; see `reference.combine`. It may take the place of `spare`, even if that is one."""
-    module, more = _offer(vectors[0], spare)
-    result: tuple[Tensor, Tensor] = module.combine(vectors, coefficients, compute=compute, **more)
+    """The weighted sum of rows and of vectors beside them; see `reference.combine`.
+
+    It may take the place of `spare`, even if that is one of them, and its alarm that of `alarm`, an earlier one.
+    """
+    module, more = _offer(rows[0], spare)
+    if module is cuda:
+        more["alarm"] = alarm
+    result: tuple[Tensor, Tensor] = module.combine(rows, coefficients, beside=beside, compute=compute, **more)
     return result
 
 
@@ -60,7 +71,7 @@ def measure(rows: Rows, point: Tensor | None) -> Tensor:
     return cpu.measure(rows, point) if choose(rows[0]) is cpu else reference.measure(rows, point)
 
 
-def _offer(row: Tensor, spare: Tensor | None) -> tuple[ModuleType, dict[str, Tensor]]:
+def _offer(row: Tensor, spare: Tensor | None) -> tuple[ModuleType, dict[str, Tensor | None]]:
     """The module for rows like this one, and the spare memory if it can use any: on a CPU fresh memory costs time."""
     module = choose(row)
     return module, {"spare": spare} if module is cpu and spare is not None else {}
@@ -103,6 +114,20 @@ def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor] | None
     if gram.is_cuda and n <= 2 * cuda.MOST and cuda.available():
         return cuda.neighbours(gram, n, count)
     return None
+
+
+def nearest_means(gram: Tensor, n: int, count: int) -> Tensor | None:
+    """The matrix of each row's nearest rows in one kernel, where there is one; see `cuda.nearest_means`."""
+    if gram.is_cuda and n <= 2 * cuda.MOST and cuda.available():
+        return cuda.nearest_means(gram, n, count)
+    return None
+
+
+def examine(gram: Tensor, spread: Tensor, **more: Any) -> tuple[Tensor, Tensor, Tensor | float]:
+    """Whether a sketch can be computed with, its spread and its blur; see `reference.examine`."""
+    if gram.is_cuda and cuda.available():
+        return cuda.examine(gram, spread, **more)
+    return reference.examine(gram, spread, **more)
 
 
 def active(device: str | torch.device = "cpu") -> str:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from robagg.kernels import team
-from robagg.kernels.reference import Rows
+from robagg.kernels.reference import Rows, Sketched, complete
 
 _ABI = 5
 KINDS = ("tq", "huber", "cc", "rfa", "mca")
@@ -96,14 +96,15 @@ def sketch(
     compute: torch.dtype,
     isa: str | None = None,
     spare: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Sketched:
     """Median (d,), spread (), and the Gram matrix (m+a, m+a) of rows and anchors about the median."""
     m = len(rows) if mix is None else mix.shape[0]
     median = _take(rows[0].shape[0], compute, spare)
     spread = torch.zeros((), dtype=torch.float64)
     gram = torch.zeros(m + len(anchors), m + len(anchors), dtype=torch.float64)
     _run(_SKETCH, rows, isa, anchors=anchors, weights=mix, m=m, value=median, spread=spread, gram=gram)
-    return median, spread, gram
+    square = None if mix is None else measure([median], None, isa=isa)[0]
+    return median, spread, gram, square
 
 
 def trim(
@@ -118,14 +119,17 @@ def trim(
 
 
 def combine(
-    vectors: Rows,
+    rows: Rows,
     coefficients: Tensor,
     *,
+    beside: Sequence[Tensor] = (),
     compute: torch.dtype,
     isa: str | None = None,
     spare: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The sum of coefficient times vector (d,), and whether any of it is not finite (); a coefficient 0 skips one."""
+    vectors: Rows = [*rows, *beside] if beside else rows
+    coefficients = complete(coefficients, len(vectors))
     used = [k for k, c in enumerate(coefficients.tolist()) if c != 0]
     value = _take(vectors[0].shape[0], compute, spare)
     alarm = torch.zeros((), dtype=torch.bool)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from robagg.kernels import cuda_source, cuda_walk, reference
 from robagg.kernels.cuda_walk import KINDS
-from robagg.kernels.reference import Rows
+from robagg.kernels.reference import Rows, Sketched
 
 MOST = 64
 """Rows and anchors that fit into registers; beyond that the reference runs."""
@@ -26,7 +26,19 @@ MIXED = 256
 """Rows that may be mixed into no more than MOST."""
 LOOSE = 128
 """Vectors at addresses of their own that one kernel combines."""
-__all__ = ["KINDS", "MOST", "available", "combine", "neighbours", "plans", "sketch", "trim", "walk"]
+__all__ = [
+    "KINDS",
+    "MOST",
+    "available",
+    "combine",
+    "examine",
+    "nearest_means",
+    "neighbours",
+    "plans",
+    "sketch",
+    "trim",
+    "walk",
+]
 _HALF = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -45,7 +57,7 @@ class Plan:
 plans = {
     "sketch": Plan(128, 4, 4, 128),
     "sketch wide": Plan(128, 4, 2),
-    "mixed sketch": Plan(128, 4, 4, 128),
+    "mixed sketch": Plan(128, 4, 3, 168),
     "mixed sketch wide": Plan(128, 4, 2),
     "trim": Plan(128, 4, 12),
     "trim wide": Plan(128, 4, 4),
@@ -68,24 +80,27 @@ def available() -> bool:
 
 def sketch(
     rows: Rows, *, mix: Tensor | None = None, anchors: Sequence[Tensor | None] = (), compute: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Sketched:
     """Median, spread and Gram matrix in one pass; see `reference.sketch`."""
     n, m = len(rows), len(rows if mix is None else mix)
     size = m + len(anchors)
-    if not _fits(rows[0], n, size, mix, compute):
+    row = rows[0]
+    if not _fits(row, n, size, mix, compute):
         return reference.sketch(rows, mix=mix, anchors=anchors, compute=compute)
-    d, device = rows[0].shape[0], rows[0].device
+    d, device = row.shape[0], row.device
     where, loose = _locate(rows)
     points = [_dense(point) for point in anchors if point is not None]
     kinds = "".join("o" if point is None else "v" for point in anchors)
     plan = _plan("sketch", m, mix)
     tiles, programs = _cut(d, plan, device)
     median = torch.empty(d, dtype=compute, device=device)
-    share = torch.empty(programs, size * size + 1, dtype=torch.float64, device=device)
-    kernel = cuda_source.build(cuda_source.sketch, m, n, loose, mix is not None, kinds)
+    mixed = mix is not None
+    share = torch.empty(programs, size * size + 1 + mixed, dtype=torch.float64, device=device)
+    kernel = cuda_source.build(cuda_source.sketch, m, n, loose, mixed, kinds)
     _launch(kernel, programs, plan, device, *where, *_coefficients(mix), *points, median, share, d, tiles)
     total = share.sum(dim=0)
-    return median, total[-1], total[:-1].view(size, size)
+    gram = total[: size * size].view(size, size)
+    return median, total[size * size], gram, total[-1] if mixed else None
 
 
 def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -94,9 +109,10 @@ def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: to
     Mixed rows are exact to 2^-136, where float32 would keep some more bits of numbers that small.
     """
     n, m = len(rows), len(rows if mix is None else mix)
-    if not _fits(rows[0], n, m, mix, compute):
+    row = rows[0]
+    if not _fits(row, n, m, mix, compute):
         return reference.trim(rows, lo, hi, mix=mix, compute=compute)
-    d, device = rows[0].shape[0], rows[0].device
+    d, device = row.shape[0], row.device
     where, loose = _locate(rows)
     plan = _plan("trim", m, mix)
     tiles, programs = _cut(d, plan, device)
@@ -107,23 +123,41 @@ def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: to
     return value, alarm.view(torch.bool)
 
 
-def combine(vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The weighted sum of vectors; see `reference.combine`. A vector with coefficient 0 is not read."""
-    d, device = vectors[0].shape[0], vectors[0].device
-    vectors = [_dense(vector) for vector in vectors]
-    stride, n = _spacing(vectors)
-    if len(vectors) - n > 4:  # no stack with a few points beside it: all loose, so that few kernels are compiled
-        stride, n = 0, 0
-    loose = vectors[n:]
+def combine(
+    rows: Rows,
+    coefficients: Tensor,
+    *,
+    beside: Sequence[Tensor] = (),
+    compute: torch.dtype,
+    alarm: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The weighted sum of rows; see `reference.combine`. A row with coefficient 0 is not read.
+
+    An `alarm` () that is given is set where there is reason to, and is the one that is returned.
+    """
+    row = rows[0]
+    d, device = row.shape[0], row.device
+    loose = [_dense(vector) for vector in beside]
+    if isinstance(rows, Tensor) and rows.stride(1) == 1:
+        first, stride, n = rows, rows.stride(0), len(rows)
+    else:
+        loose[:0] = (_dense(row) for row in rows)
+        stride, n = _spacing(loose)
+        if len(loose) - n > 4:  # no stack with a few points beside it: all loose, so that few kernels are compiled
+            stride, n = 0, 0
+        first, loose = loose[0], loose[n:]
     if compute != torch.float32 or len(loose) > LOOSE or not 0 < d < 2**31 - 4096:
-        return reference.combine(vectors, coefficients, compute=compute)
+        value, met = reference.combine(rows, coefficients, beside=beside, compute=compute)
+        return value, met if alarm is None else alarm.logical_or_(met)
     plan = plans["combine"]
     value = torch.empty(d, dtype=compute, device=device)
-    alarm = torch.zeros((), dtype=torch.uint8, device=device)
-    kernel = cuda_source.build(cuda_source.combine, len(loose), 8 if n else 0)
-    programs = -(-d // plan.block)
-    _launch(kernel, programs, plan, device, vectors[0], stride, n, *loose, coefficients.contiguous(), value, alarm, d)
-    return value, alarm.view(torch.bool)
+    if alarm is None:
+        alarm = torch.zeros((), dtype=torch.bool, device=device)
+    rest = len(coefficients) < len(rows) + len(beside)
+    kernel = cuda_source.build(cuda_source.combine, len(loose), 8 if n else 0, rest)
+    where, c, met = (first, stride, n, *loose), coefficients.contiguous(), alarm.view(torch.uint8)
+    _launch(kernel, -(-d // plan.block), plan, device, *where, c, value, met, d)
+    return value, alarm
 
 
 def walk(kind: str, gram: Tensor, *rest: Any, **more: Any) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
@@ -136,6 +170,18 @@ def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor]:
     """For each row its `count` nearest; see `Sketch.neighbours`."""
     with _on(gram.device):
         return cuda_walk.neighbours(gram, n, count)
+
+
+def nearest_means(gram: Tensor, n: int, count: int) -> Tensor:
+    """The matrix that makes each row the mean of its `count` nearest; see `Sketch.nearest_means`."""
+    with _on(gram.device):
+        return cuda_walk.nearest_means(gram, n, count)
+
+
+def examine(gram: Tensor, spread: Tensor, **more: Any) -> tuple[Tensor, Tensor, Tensor | float]:
+    """Whether a sketch can be computed with, its spread and its blur; see `reference.examine`."""
+    with _on(gram.device):
+        return cuda_walk.examine(gram, spread, **more)
 
 
 def _fits(row: Tensor, n: int, size: int, mix: Tensor | None, compute: torch.dtype) -> bool:
@@ -195,7 +241,8 @@ def _spacing(vectors: Sequence[Tensor]) -> tuple[int, int]:
 
 def _on(device: torch.device) -> AbstractContextManager[Any]:
     """Triton launches on the current device."""
-    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    here = device.type != "cuda" or device.index == torch.cuda.current_device()
+    return nullcontext() if here else torch.cuda.device(device)
 
 
 def _launch(kernel: Any, programs: int, plan: Plan, device: torch.device, *arguments: Any) -> None:

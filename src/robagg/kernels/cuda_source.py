@@ -56,15 +56,19 @@ def build(kind: Callable[..., Iterator[str]], *shape: Any) -> Any:
 
 
 def sketch(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[str]:
-    """Median, MAD and Gram matrix of m rows (mixed from n, or the n rows) and anchors: "o" the origin, "v" a vector."""
+    """Median, MAD and Gram matrix of m rows (mixed from n, or the n rows) and anchors: "o" the origin, "v" a vector.
+
+    Mixed rows come with the squared length of their median.
+    """
     size = m + len(anchors)
     padded = pad(size)
     named = [f"a{k}" for k, kind in enumerate(anchors) if kind == "v"]
     yield f"def kernel({', '.join([*pointers(n, loose), *(['w'] if mix else []), *named])}, median, share, d, tiles,"
     yield "           BLOCK: tl.constexpr):"
-    yield from prologue(loose)
-    yield f"    ms = tl.arange(0, {padded})"
+    yield from prologue(loose, m, n, mix)
     yield "    spread = tl.zeros((BLOCK,), tl.float64)"
+    if mix:
+        yield "    square = tl.zeros((BLOCK,), tl.float64)"
     yield f"    gram = tl.zeros(({64 if padded == 32 else padded}, {padded}), tl.float64)"
     yield f"    cross = tl.zeros(({padded}, {padded}), tl.float32)"
     yield "    for t in range(tl.program_id(0), tiles, tl.num_programs(0)):"
@@ -74,10 +78,12 @@ def sketch(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[str
         yield "    gram, cross = tl.split(tl.permute(tl.reshape(gram, (32, 2, 32)), (0, 2, 1)))"
     yield "    gram += (cross + tl.trans(cross)).to(tl.float64)"
     yield f"    at = tl.arange(0, {padded})"
-    yield f"    share += tl.program_id(0) * {size * size + 1}"
+    yield f"    share += tl.program_id(0) * {size * size + 1 + mix}"
     yield f"    inside = (at[:, None] < {size}) & (at[None, :] < {size})"
     yield f"    tl.store(share + at[:, None] * {size} + at[None, :], gram, mask=inside)"
     yield f"    tl.store(share + {size * size}, tl.sum(spread, axis=0))"
+    if mix:
+        yield f"    tl.store(share + {size * size + 1}, tl.sum(square, axis=0))"
 
 
 def tile_of(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[str]:
@@ -86,13 +92,16 @@ def tile_of(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[st
     padded = pad(size)
     yield "cols = t * BLOCK + lane"
     yield "keep = cols < d"
-    yield from mixes(m, n, loose, padded) if mix else loads(n, loose)
+    yield from mixes(m, n, loose) if mix else loads(n, loose)
     yield from ordered(m)
     yield f"centre = {middle(m)}"
     yield "tl.store(median + cols, centre, mask=keep)"
     yield from mad(m)
     yield "wide = mad.to(tl.float64)"
     yield "spread += wide * wide"
+    if mix:
+        yield "wide = centre.to(tl.float64)"
+        yield "square += wide * wide"
     points = [
         f"tl.load(a{k} + cols, mask=keep, other=0.0).to(tl.float32) - centre" if kind == "v" else "0.0 - centre"
         for k, kind in enumerate(anchors)
@@ -106,7 +115,7 @@ def tile_of(m: int, n: int, loose: bool, mix: bool, anchors: str) -> Iterator[st
     yield "none = tl.zeros((BLOCK,), tl.float32)"
     yield f"y = tl.reshape({joined([f'y{i}' if i < size else 'none' for i in range(padded)])}, (BLOCK, {padded}))"
     # Tensor cores keep 10 bits of a float32. With y = h + l, h of 10 bits, y y' = h h' + h l' + l h' up to 2^-22.
-    yield "h = ((y.to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)"
+    yield high("h", "y")
     if padded == 32:
         # Both products at once: 64 rows are what Hopper's matrix unit takes.
         yield "both = tl.reshape(tl.join(h, y - h), (BLOCK, 64))"
@@ -120,14 +129,13 @@ def trim(m: int, n: int, loose: bool, mix: bool, lo: int, hi: int) -> Iterator[s
     """The mean of the sorted values lo..hi-1 of m rows (mixed from n, or the n rows)."""
     yield f"def kernel({', '.join([*pointers(n, loose), *(['w'] if mix else [])])}, value, alarm, d, tiles,"
     yield "           BLOCK: tl.constexpr):"
-    yield from prologue(loose)
-    yield f"    ms = tl.arange(0, {pad(m)})"
+    yield from prologue(loose, m, n, mix)
     yield "    bad = tl.zeros((BLOCK,), tl.float32)"
     yield "    for t in range(tl.program_id(0), tiles, tl.num_programs(0)):"
     yield "        cols = t * BLOCK + lane"
     yield "        keep = cols < d"
     plain = [*loads(n, loose), *(f"bad += x{k} * 0.0" for k in range(n))]
-    for line in [*(mixes(m, n, loose, pad(m), alarm=True) if mix else plain), *ordered(m)]:
+    for line in [*(mixes(m, n, loose, alarm=True) if mix else plain), *ordered(m)]:
         yield "        " + line
     # Each term divided, so that the sum does not overflow.
     terms = [f"s{i}" if hi - lo == 1 else f"s{i} * {1 / (hi - lo)!r}" for i in range(lo, hi)]
@@ -140,25 +148,33 @@ def trim(m: int, n: int, loose: bool, mix: bool, lo: int, hi: int) -> Iterator[s
     yield "    tl.store(alarm, broken.to(tl.uint8), mask=broken > 0)"
 
 
-def combine(loose: int, chunk: int) -> Iterator[str]:
-    """The weighted sum of n rows at one stride, a chunk of them in flight at a time, and of `loose` vectors."""
+def combine(loose: int, chunk: int, rest: bool) -> Iterator[str]:
+    """The weighted sum of n rows at one stride, a chunk of them in flight at a time, and of `loose` vectors.
+
+    With `rest` the last vector's coefficient is what the others leave of 1.
+    """
     named = [f"r{k}" for k in range(loose)]
     yield f"def kernel({', '.join(['x', 'stride', 'n', *named])}, c, value, alarm, d, BLOCK: tl.constexpr):"
     yield "    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)"
     yield "    keep = cols < d"
     yield "    total = tl.zeros((BLOCK,), tl.float32)"
+    yield "    left = tl.full((), 1.0, tl.float64)"
     if chunk:
         yield "    p = x + cols"
         yield f"    for i in range(0, n, {chunk}):"
         for k in range(chunk):
-            yield f"        c{k} = tl.load(c + i + {k}, mask=i + {k} < n, other=0.0).to(tl.float32)"
+            yield f"        c{k} = tl.load(c + i + {k}, mask=i + {k} < n, other=0.0)"
+            yield f"        left -= c{k}"
+            yield f"        c{k} = c{k}.to(tl.float32)"
             # A row nobody believes is not read.
             yield f"        v{k} = tl.load(p, mask=cols < tl.where(c{k} != 0.0, d, 0), other=0.0).to(tl.float32)"
             yield "        p += stride"
         for k in range(chunk):
             yield f"        total += c{k} * v{k}"
     for k in range(loose):
-        yield f"    c{k} = tl.load(c + n + {k}).to(tl.float32)"
+        yield f"    c{k} = left" if rest and k == loose - 1 else f"    c{k} = tl.load(c + n + {k})"
+        yield f"    left -= c{k}"
+        yield f"    c{k} = c{k}.to(tl.float32)"
         yield f"    v{k} = tl.load(r{k} + cols, mask=cols < tl.where(c{k} != 0.0, d, 0), other=0.0).to(tl.float32)"
     for k in range(loose):
         yield f"    total += c{k} * v{k}"
@@ -187,12 +203,11 @@ def loads(n: int, loose: bool, v: str = "x") -> Iterator[str]:
         yield f"{v}{k + 1}, {v}{k + 3} = tl.split(odd)"
 
 
-def mixes(m: int, n: int, loose: bool, padded: int, *, alarm: bool = False) -> Iterator[str]:
+def mixes(m: int, n: int, loose: bool, *, alarm: bool = False) -> Iterator[str]:
     """x0..x{m-1}: mixtures of the rows of the tile; `bad` is not 0 where a row that was read is not finite."""
     chunk = min(CHUNK, pad(n, 16))
     looped = n > chunk
-    yield f"ks = tl.arange(0, {chunk})"
-    yield f"mixed = tl.zeros((BLOCK, {padded}), tl.float32)"
+    yield f"mixed = tl.zeros((BLOCK, {pad(m)}), tl.float32)"
     if looped:
         yield f"for j in range(0, {n}, {chunk}):"
     deep, row = ("    ", "(j + ks)") if looped else ("", "ks")
@@ -204,19 +219,35 @@ def mixes(m: int, n: int, loose: bool, padded: int, *, alarm: bool = False) -> I
     else:
         there = f"keep[:, None] & ({row}[None, :] < {n})"
         yield f"{deep}tile = tl.load(x + cols[:, None] + {row}[None, :] * step, mask={there}, other=0.0).to(tl.float32)"
-    inside = f"({row}[:, None] < {n}) & (ms[None, :] < {m})"
-    yield f"{deep}weight = tl.load(w + {row}[:, None] + ms[None, :] * {n}, mask={inside}, other=0.0)"
+    if looped:
+        yield from ("    " + line for line in split_weights(m, n, "(j + ks)"))
+    yield f"{deep}{high('high', 'tile')}"
+    yield f"{deep}low = tile - high"
     # Three products of numbers with 10 bits each, which together are as good as one of float32.
-    yield f"{deep}mixed = tl.dot(tile, weight, mixed, input_precision='tf32x3')"
+    for ours, theirs in (("low", "weight"), ("high", "finer"), ("high", "weight")):
+        yield f"{deep}mixed = tl.dot({ours}, {theirs}, mixed, input_precision='tf32')"
     if alarm:
         yield f"{deep}bad += tl.sum(tile * 0.0, axis=1)"
     # A product's columns lie spread over the threads by their bits 1 and 2. Split by these first, it is turned once so
     # that every thread has whole rows of it.
-    bits = padded.bit_length() - 1
+    bits = pad(m).bit_length() - 1
     order = [*range(bits - 1, 2, -1), 0, 2, 1]
     yield f"parts = tl.reshape(mixed, (BLOCK, {', '.join(['2'] * bits)}))"
     yield f"parts = tl.permute(parts, {(0, *(bits - bit for bit in order))})"
     yield from splits("parts", order, 0, m)
+
+
+def split_weights(m: int, n: int, row: str) -> Iterator[str]:
+    """The matrix that mixes the rows `row`, as numbers of 10 bits (`weight`) and what they leave (`finer`)."""
+    inside = f"({row}[:, None] < {n}) & (ms[None, :] < {m})"
+    yield f"whole = tl.load(w + {row}[:, None] + ms[None, :] * {n}, mask={inside}, other=0.0)"
+    yield high("weight", "whole")
+    yield "finer = whole - weight"
+
+
+def high(name: str, of: str) -> str:
+    """The nearest number of 10 bits: tensor cores keep no more of a float32."""
+    return f"{name} = (({of}.to(tl.int32, bitcast=True) + 4096) & -8192).to(tl.float32, bitcast=True)"
 
 
 def splits(block: str, bits: list[int], first: int, m: int) -> Iterator[str]:
@@ -231,12 +262,17 @@ def splits(block: str, bits: list[int], first: int, m: int) -> Iterator[str]:
     yield from splits(f"{block}1", bits[:-1], first + (1 << bits[-1]), m)
 
 
-def prologue(loose: bool) -> Iterator[str]:
+def prologue(loose: bool, m: int, n: int, mix: bool) -> Iterator[str]:
     """What every tile needs."""
     yield "    lane = tl.arange(0, BLOCK)"
     if not loose:
         yield "    four = tl.arange(0, 4)"
         yield "    step = tl.full((), stride, tl.int64)"
+    if mix:
+        yield f"    ms = tl.arange(0, {pad(m)})"
+        yield f"    ks = tl.arange(0, {min(CHUNK, pad(n, 16))})"
+        if n <= CHUNK:
+            yield from ("    " + line for line in split_weights(m, n, "ks"))
 
 
 def pad(n: int, least: int = 32) -> int:

@@ -1,6 +1,6 @@
 """The n x n work of the rules on a CUDA device, each in one kernel: a hundred torch calls cost more than the passes.
 
-The same arithmetic, in float64, as `loop.Loop.weights` with the rules' `pull`, and as `Sketch.neighbours`.
+The same arithmetic, in float64, as `loop.Loop.weights` with the rules' `pull`, `Sketch` and `reference.examine`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ def walk(
     out = torch.empty(size + n + 1, dtype=torch.float64, device=device)
     outside = torch.empty(n, dtype=torch.uint8, device=device)
     padded = max(16, 1 << (size - 1).bit_length())
-    # A float argument would be rounded to float32: its 64 bits go as an integer, and have more than 32 digits.
-    bits = struct.unpack("<q", struct.pack("<d", 1.0 if parameter is None else parameter))[0]
+    bits = _bits(1.0 if parameter is None else parameter)
     _build(_walk)[(1,)](
         gram.contiguous(), spread, spread if blur is None else blur, out, outside, size, n, f, iterations,
         -1 if anchor is None else anchor, bits, rounding,
@@ -65,9 +64,51 @@ def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor]:
     indices = torch.empty(n, count, dtype=torch.int64, device=gram.device)
     padded = max(16, 1 << (n - 1).bit_length())
     _build(_nearest)[(n,)](
-        gram.contiguous(), values, indices, len(gram), n, count, P=padded, num_warps=1 if padded <= 32 else 4
-    )
+        gram.contiguous(), values, indices, len(gram), n, count,
+        MEANS=False, P=padded, num_warps=1 if padded <= 32 else 4,
+    )  # fmt: skip
     return values, indices
+
+
+def nearest_means(gram: Tensor, n: int, count: int) -> Tensor:
+    """(n, n+a): 1/count at each row's `count` nearest, itself first, and 0 elsewhere. Ties: lower index."""
+    size = len(gram)
+    matrix = torch.empty(n, size, dtype=torch.float64, device=gram.device)
+    padded = max(16, 1 << (size - 1).bit_length())
+    _build(_nearest)[(n,)](
+        gram.contiguous(), matrix, matrix, size, n, count, MEANS=True, P=padded, num_warps=1 if padded <= 32 else 4
+    )
+    return matrix
+
+
+def examine(
+    gram: Tensor,
+    spread: Tensor,
+    *,
+    n: int,
+    few: int,
+    tiny: float,
+    square: Tensor | None = None,
+    grain: float = 0.0,
+    alarm: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor | float]:
+    """Alarm (), spread () and blur (); see `reference.examine`. An `alarm` that is given is set in its place."""
+    size, device = len(gram), gram.device
+    first = alarm is None
+    alarm = torch.empty((), dtype=torch.bool, device=device) if alarm is None else alarm
+    out = spread if square is None else torch.empty(2, dtype=torch.float64, device=device)
+    padded = max(16, 1 << (size - 1).bit_length())
+    _build(_examine)[(1,)](
+        gram.contiguous(), spread, spread if square is None else square, alarm.view(torch.uint8), out, size, n, few,
+        _bits(tiny), _bits(grain), FIRST=first, MIXED=square is not None, P=padded, num_warps=1,
+    )  # fmt: skip
+    return (alarm, spread, 0.0) if square is None else (alarm, out[0], out[1])
+
+
+def _bits(number: float) -> int:
+    """The 64 bits of a float64: as a float it would be rounded to float32 on its way to a kernel."""
+    bits: int = struct.unpack("<q", struct.pack("<d", number))[0]
+    return bits
 
 
 @cache
@@ -149,7 +190,30 @@ def _walk(  # type: ignore[no-untyped-def]
     tl.store(outside + at, far.to(tl.uint8), mask=row)
 
 
-def _nearest(gram, values, indices, size, n, count, P: tl.constexpr):  # type: ignore[no-untyped-def]
+def _examine(  # type: ignore[no-untyped-def]
+    gram, spread, square, alarm, out, size, n, few, tiny, grain,
+    FIRST: tl.constexpr, MIXED: tl.constexpr, P: tl.constexpr,
+):  # fmt: skip
+    at = tl.arange(0, P)
+    length = tl.load(gram + at * (size + 1), mask=at < size, other=1.0)
+    sound = tl.sum((length < float("inf")).to(tl.int32), axis=0)  # NaN is not below
+    least = tl.cast(tl.full((), tiny, tl.int64), tl.float64, bitcast=True)
+    small = tl.sum(((length < least) & (at < n)).to(tl.int32), axis=0)
+    met = (sound < P) | (small > few)
+    if FIRST:
+        tl.store(alarm, met.to(tl.uint8))
+    else:
+        tl.store(alarm, met.to(tl.uint8), mask=met)
+    if MIXED:
+        v = tl.load(spread)
+        blur = tl.load(square) * tl.cast(tl.full((), grain, tl.int64), tl.float64, bitcast=True)
+        tl.store(out, tl.where(v > blur, v, v * 0.0))
+        tl.store(out + 1, blur)
+
+
+def _nearest(  # type: ignore[no-untyped-def]
+    gram, values, indices, size, n, count, MEANS: tl.constexpr, P: tl.constexpr
+):
     i = tl.program_id(0)
     at = tl.arange(0, P)
     own = tl.load(gram + i * (size + 1))
@@ -161,5 +225,8 @@ def _nearest(gram, values, indices, size, n, count, P: tl.constexpr):  # type: i
     before = (b < a) | ((b == a) & (at[None, :] < at[:, None]))
     rank = tl.sum((before & (at[None, :] < n)).to(tl.int32), axis=1)
     near = (at < n) & (rank < count)
+    if MEANS:
+        tl.store(values + i * size + at, tl.where(near, 1.0 / tl.full((), count, tl.float64), 0.0), mask=at < size)
+        return
     tl.store(values + i * count + rank, tl.maximum(distance, 0.0), mask=near)
     tl.store(indices + i * count + rank, at.to(tl.int64), mask=near)

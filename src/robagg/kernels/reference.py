@@ -7,6 +7,7 @@ computed and returned in the dtype `compute` (float32 or float64); sums over coo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -14,12 +15,16 @@ from torch import Tensor
 
 Rows = Tensor | Sequence[Tensor]
 """An (n, d) tensor, or n vectors (d,)."""
+Sketched = tuple[Tensor, Tensor, Tensor, Tensor | None]
+"""What `sketch` finds."""
 
 
 def sketch(
     rows: Rows, *, mix: Tensor | None = None, anchors: Sequence[Tensor | None] = (), compute: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Sketched:
     """Median (d,), spread V = sum_j MAD_j^2 (), and the Gram matrix (m+a, m+a) of rows and anchors about the median.
+
+    Of mixed rows also the squared length () of the median, by which their rounding goes; else None.
 
     An anchor is a vector (d,), or None for the origin. A row that is not finite shows as a Gram diagonal entry that is
     not finite.
@@ -30,6 +35,7 @@ def sketch(
     median = torch.empty(d, dtype=compute, device=device)
     spread = torch.zeros((), dtype=torch.float64, device=device)
     gram = torch.zeros(size, size, dtype=torch.float64, device=device)
+    square = None if mix is None else torch.zeros((), dtype=torch.float64, device=device)
     wide = device.type != "cpu"  # an accelerator's matrix product may round float32 to TF32
     for columns in tiles(d, device):
         x = tile(rows, columns, compute)
@@ -39,6 +45,8 @@ def sketch(
         centre = middle(s)
         median[columns] = centre
         spread += mad(s, centre).double().square().sum()
+        if square is not None:
+            square += centre.double().square().sum()
         points = [
             x,
             *((torch.zeros_like(centre) if a is None else a[columns].to(compute))[None] for a in anchors),
@@ -46,7 +54,7 @@ def sketch(
         y = torch.cat(points) - centre
         y = y.double() if wide else y
         gram += (y @ y.T).double()
-    return median, spread, gram
+    return median, spread, gram, square
 
 
 def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -63,11 +71,16 @@ def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: to
     return value, alarm
 
 
-def combine(vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The sum of coefficient times vector (d,), and whether any of it is not finite ().
+def combine(
+    rows: Rows, coefficients: Tensor, *, beside: Sequence[Tensor] = (), compute: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """The sum of coefficient times vector (d,), of rows and those beside them, and whether any is not finite ().
 
-    On a CPU a coefficient 0 skips its vector, so that nothing is read that nobody believes.
+    Where a coefficient is missing, the last vector has what the others leave of 1. On a CPU a coefficient 0 skips its
+    vector, so that nothing is read that nobody believes.
     """
+    vectors = [*rows, *beside]
+    coefficients = complete(coefficients, len(vectors))
     d, device = vectors[0].shape[0], vectors[0].device
     value = torch.zeros(d, dtype=compute, device=device)
     if device.type == "cpu":
@@ -78,6 +91,13 @@ def combine(vectors: Sequence[Tensor], coefficients: Tensor, *, compute: torch.d
         for vector, weight in zip(vectors, coefficients.to(compute), strict=True):
             value.addcmul_(vector.to(compute), weight)
     return value, ~torch.isfinite(value).all()
+
+
+def complete(coefficients: Tensor, count: int) -> Tensor:
+    """One coefficient a vector: the last, where it is missing, makes the sum 1."""
+    if len(coefficients) == count:
+        return coefficients
+    return torch.cat([coefficients, 1 - coefficients.sum()[None]])
 
 
 def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> Tensor:
@@ -104,6 +124,37 @@ def measure(rows: Rows, point: Tensor | None) -> Tensor:
         for k, row in enumerate(rows):
             squares[k] += (row[columns].double() - centre).square_().sum()
     return squares
+
+
+def examine(
+    gram: Tensor,
+    spread: Tensor,
+    *,
+    n: int,
+    few: int,
+    tiny: float,
+    square: Tensor | None = None,
+    grain: float = 0.0,
+    alarm: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor | float]:
+    """Whether a sketch can be computed with (), its spread () and its blur ().
+
+    It cannot where a diagonal entry of the Gram matrix is not finite, or more than `few` of the first n are below
+    `tiny`, or an earlier `alarm` was set. The sums that made mixed rows were rounded in proportion to the rows, not to
+    their gaps: the blur is `grain` times `square`, the squared length of their median. Where most of them coincide, the
+    spread is rounding too, and a walk would multiply it step by step: a spread not above the blur becomes 0.
+    """
+    squares = gram.diagonal()
+    if squares.device.type == "cpu":  # twenty numbers: Python looks at them faster than torch
+        s = squares.tolist()
+        met = torch.tensor(not all(x < math.inf for x in s) or sum(x < tiny for x in s[:n]) > few)
+    else:
+        met = ~(squares < torch.inf).all() | ((squares[:n] < tiny).sum() > few)
+    met = met if alarm is None else alarm | met
+    if square is None:
+        return met, spread, 0.0
+    blur = grain * square
+    return met, spread * (spread > blur), blur
 
 
 def tiles(d: int, device: torch.device) -> Iterator[slice]:

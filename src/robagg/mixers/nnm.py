@@ -31,6 +31,4 @@ class NNM(Mixer):
     f: F = None
 
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
-        _, nearest = sketch.neighbours()
-        zeros = sketch.gram.new_zeros(sketch.n, len(sketch.gram))
-        return zeros.scatter(1, nearest, 1 / nearest.shape[1])
+        return sketch.nearest_means()
