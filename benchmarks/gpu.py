@@ -181,7 +181,7 @@ def check_walks(n: int) -> None:
             wanted, got = rule.weights(there), rule.weights(sketch)
             errors = {"coefficients": off(got.coefficients, wanted.coefficients), "reach": off(got.reach, wanted.reach)}
             if wanted.outside is not None:
-                errors["outside"] = float((got.outside != wanted.outside).sum())
+                errors["outside"] = float((got.outside.cpu() != wanted.outside).sum())
             check(f"walk {rule} n={n} f={f}", errors, 1e-9)
         near = [*cuda.neighbours(gram, n, n - f), sketch.nearest_means()]
         wanted = [*there.neighbours(), there.nearest_means()]

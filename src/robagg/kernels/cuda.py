@@ -59,7 +59,7 @@ plans = {
     "sketch wide": Plan(128, 4, 2),
     "mixed sketch": Plan(128, 4, 3, 168),
     "mixed sketch wide": Plan(128, 4, 2),
-    "trim": Plan(128, 4, 12),
+    "trim": Plan(256, 4, 8),
     "trim wide": Plan(128, 4, 4),
     "mixed trim": Plan(128, 4, 12, 128),
     "mixed trim wide": Plan(128, 4, 3, 168),
