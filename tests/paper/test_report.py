@@ -72,6 +72,14 @@ def test_what_is_off_is_told_cell_by_cell(fill: Fill) -> None:
     assert "TQ has the best worst case for every f: **does not hold**" in page
 
 
+def test_a_row_that_nobody_ran_leaves_an_ordering_open(fill: Fill) -> None:
+    two = Plan(only=Only.parse("rule=TQ,rule=RFA"))
+    store = fill(TABLE3, like_the_paper, two)
+    (found,) = gather(TABLE3, Plan(), store).check_claims()
+    assert found.holds is None and "cells without a run: 108" in str(found)
+    assert [found.holds for found in gather(TABLE3, two, store).check_claims()] == [True]
+
+
 def test_figure_9_falls_against_figure_8_whose_store_lies_beside_its_own(fill: Fill) -> None:
     fig8, fig9 = find("fig8"), find("fig9")
     assert isinstance(fig8, Experiment) and isinstance(fig9, Experiment)

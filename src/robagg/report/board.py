@@ -38,7 +38,7 @@ class Board:
     beside: Mapping[str, Mapping[Spot, float]] = field(default_factory=dict)
     """Means of other experiments that a claim compares with, by their names."""
     planned: tuple[Spot, ...] = ()
-    """All cells, with or without runs, of the rows that have a run anywhere."""
+    """All cells, with or without runs."""
 
     @property
     def panels(self) -> list[str]:
@@ -121,7 +121,6 @@ def _fill(
     places = experiment.lay(plan)
     filled = {(place.panel, place.row) for place in places if place.run.key in records}
     kept = [place for place in places if (place.panel, place.row) in filled]
-    rows = {row for _, row in filled}
     cells: dict[Spot, list[Record]] = {}
     for place in kept:
         cells.setdefault((place.panel, place.row, place.column), []).extend(
@@ -137,7 +136,7 @@ def _fill(
         absent=_tell_absent(places, filled),
         notes=(*experiment.notes, *_tell_strengths(kept)),
         beside=beside,
-        planned=tuple(dict.fromkeys((p.panel, p.row, p.column) for p in places if p.row in rows)),
+        planned=tuple(dict.fromkeys((place.panel, place.row, place.column) for place in places)),
     )
 
 

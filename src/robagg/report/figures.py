@@ -167,8 +167,10 @@ def _figure(width: float, height: float) -> Any:
 
 
 def _finish(figure: Any, shown: dict[str, Any], title: str, columns: int = 8) -> Any:
+    # An entry takes about 1.5 inches: a narrow figure has its legend in several lines.
+    fits = max(2, int(figure.get_figwidth() / 1.5))
     figure.legend(
-        shown.values(), shown.keys(), loc="outside lower center", ncols=min(columns, len(shown)), frameon=False
+        shown.values(), shown.keys(), loc="outside lower center", ncols=min(columns, fits, len(shown)), frameon=False
     )
     figure.suptitle(_wrap(title), fontsize="medium")
     return figure
