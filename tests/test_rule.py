@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracle
@@ -248,6 +248,8 @@ def test_mean_weighs_clients_by_their_size() -> None:
     sizes=st.lists(st.one_of(st.just(0), st.integers(0, 10**12), st.floats(0, 1e308)), min_size=1, max_size=12),
     most=st.floats(0.01, 1.5),
 )
+@example(sizes=[0, 4.5e307, 0.25], most=0.75)
+@example(sizes=[1e-320, 1e308, 1e308, 3e-320], most=0.4)
 def test_no_size_a_client_claims_gets_it_more_than_max_weight(sizes: list[Any], most: float) -> None:
     n = len(sizes)
     verdict = ra.Mean(f=0, max_weight=most).explain(draw_rows(n, 2), weights=sizes)

@@ -56,15 +56,12 @@ class Mean(Rule):
 def cap(sizes: Tensor, most: float) -> Tensor:
     """Shares (n,) in proportion to sizes, none above `most`: what the large lose goes to the others in proportion."""
     n = len(sizes)
-    top = sizes.max()
-    if not top > 0:
-        return torch.full_like(sizes, 1 / n)
-    part = sizes / top / (sizes / top).sum()
     capped = torch.zeros(n, dtype=torch.bool, device=sizes.device)
-    while bool((over := part > most * (1 + 1e-12)).any()):
+    while True:
+        free, rest = sizes.masked_fill(capped, 0.0), 1 - most * int(capped.sum())
+        # By the largest of them first: the sum of sizes may overflow, and their shares beside a capped one vanish.
+        part = free / free.max() if free.any() else (~capped).to(sizes.dtype)
+        part = torch.where(capped, most, part / part.sum().clamp(min=1) * rest)
+        if not bool((over := part > most * (1 + 1e-12)).any()):
+            return part
         capped |= over
-        free = (part * ~capped).sum()
-        rest = 1 - most * int(capped.sum())
-        spread = part * (rest / free) if free > 0 else torch.full_like(part, rest / max(1, int((~capped).sum())))
-        part = torch.where(capped, most, spread)
-    return part

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +15,7 @@ from torch.func import grad_and_value, vmap
 from robagg.models import batchnorm
 from robagg.models.flat import Flat
 from robagg.train.layout import channels_last
+from robagg.train.side_by_side import Team, own_dropout, stands_alone
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -26,41 +30,71 @@ class Work:
 
 
 class Looped:
-    """One client after the other, on the model itself: on a CPU nothing is faster."""
+    """One client after the other, on the model itself; on a CPU with several cores, one after the other on each."""
 
     def __init__(self, model: nn.Module, flat: Flat, w: Tensor, work: Work) -> None:
         self.model, self.flat, self.w, self.work = model, flat, w, work
         flat.bind(w)
+        self._alone: bool | None = None
+        self._flats = [flat]
+        self._team: Team | None = None
 
     def run(self, x: Tensor, y: Tensor, use: Callable[[int, list[Tensor]], None]) -> tuple[Tensor, Tensor]:
         """Call `use(i, gradient)` for each client's batches x (clients, steps*b, ...), y; the losses (clients,) and
-        BatchNorm statistics (clients, s)."""
-        losses, statistics = [], []
-        with channels_last(self.model):
-            for i in range(len(x)):
-                gradient, loss = self._one(x[i], y[i])
-                losses.append(loss)
-                statistics.append(batchnorm.collect(self.model))
-                use(i, gradient)
+        BatchNorm statistics (clients, s). Several calls may run at the same time, in any order."""
+        if self._alone is None:  # after local steps the weights, which all share, differ
+            self._alone = self.work.steps == 1 and stands_alone(self.model, x[0])
+        count = len(x)
+        found: list[tuple[Tensor, Tensor] | None] = [None] * count
+        # Every client draws its dropout from a seed of its own, so that it is the same on any number of cores.
+        seeds = torch.randint(2**63 - 1, (count,)).tolist() if self._alone else [None] * count
+        todo = iter(range(count))
+
+        def go_round(flat: Flat) -> None:
+            generator = torch.Generator()
+            with channels_last(flat.model), own_dropout(flat.model, generator) if self._alone else nullcontext():
+                for i in todo:
+                    if (seed := seeds[i]) is not None:
+                        generator.manual_seed(seed)
+                    gradient, loss = self._one(flat, x[i], y[i])
+                    found[i] = loss, batchnorm.collect(flat.model)
+                    use(i, gradient)
+
+        size = min(count, torch.get_num_threads()) if self._alone else 1
+        if size > 1:
+            self._meet(size).run([partial(go_round, flat) for flat in self._flats[:size]])
+        else:
+            go_round(self.flat)
+        losses, statistics = zip(*(result for result in found if result is not None), strict=True)
         return torch.stack(losses), torch.stack(statistics)
 
-    def _one(self, x: Tensor, y: Tensor) -> tuple[list[Tensor], Tensor]:
+    def _meet(self, size: int) -> Team:
+        """The team for so many clients at once, each with a model that is bound to the same weights."""
+        if self._team is None or (self._team.size, self._team.threads) != (size, torch.get_num_threads()):
+            self._team = Team(size)
+        while len(self._flats) < size:
+            flat = Flat(copy.deepcopy(self.model))
+            flat.bind(self.w)
+            self._flats.append(flat)
+        return self._team
+
+    def _one(self, flat: Flat, x: Tensor, y: Tensor) -> tuple[list[Tensor], Tensor]:
         steps = self.work.steps
         if steps == 1:
-            return self._gradient(x, y)
+            return self._gradient(flat, x, y)
         start, first = self.w.clone(), torch.zeros(())
         for k, (xs, ys) in enumerate(zip(x.chunk(steps), y.chunk(steps), strict=True)):
-            gradient, loss = self._gradient(xs, ys)
+            gradient, loss = self._gradient(flat, xs, ys)
             first = loss if k == 0 else first
             self.w.sub_(self.flat.join(gradient), alpha=self.work.rate)
         moved = (start - self.w) / self.work.rate
         self.w.copy_(start)
         return list(self.flat.views(moved).values()), first
 
-    def _gradient(self, x: Tensor, y: Tensor) -> tuple[list[Tensor], Tensor]:
-        loss = self.work.loss(self.model(x), y)
-        parts = torch.autograd.grad(loss, self.flat.parameters, allow_unused=True)
-        full = [torch.zeros_like(p) if g is None else g for p, g in zip(self.flat.parameters, parts, strict=True)]
+    def _gradient(self, flat: Flat, x: Tensor, y: Tensor) -> tuple[list[Tensor], Tensor]:
+        loss = self.work.loss(flat.model(x), y)
+        parts = torch.autograd.grad(loss, flat.parameters, allow_unused=True)
+        full = [torch.zeros_like(p) if g is None else g for p, g in zip(flat.parameters, parts, strict=True)]
         return full, loss.detach()
 
 

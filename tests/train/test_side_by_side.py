@@ -1,0 +1,184 @@
+"""Clients side by side on the cores of a CPU get what they would get one after the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from robagg.models import batchnorm
+from robagg.models.build import build
+from robagg.models.flat import Flat
+from robagg.train.gradients import Looped, Work
+from robagg.train.side_by_side import Team, own_dropout, stands_alone
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def compute(model: nn.Module, x: Tensor, y: Tensor, count: int, work: Work | None = None) -> list[Tensor]:
+    torch.set_num_threads(count)
+    torch.manual_seed(5)
+    flat = Flat(model)
+    rows = torch.zeros(len(x), flat.d)
+    engine = Looped(model, flat, flat.flatten(), work or Work(functional.cross_entropy))
+    found = [*engine.run(x, y, lambda i, g: rows[i].copy_(flat.join(g))), rows]
+    torch.set_num_threads(2)
+    return found
+
+
+def draw(shape: tuple[int, ...], clients: int = 5) -> tuple[Tensor, Tensor]:
+    g = torch.Generator().manual_seed(0)
+    return torch.randn(clients, 4, *shape, generator=g), torch.randint(10, (clients, 4), generator=g)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("cnn", (1, 28, 28)), ("resnet20", (3, 32, 32))])
+def test_the_number_of_cores_changes_nothing(name: str, shape: tuple[int, ...]) -> None:
+    x, y = draw(shape)
+    wanted = compute(batchnorm.convert(build(name, seed=0)).train(), x, y, 1)
+    assert wanted[2].any()
+    for count in (2, 3, 5):
+        got = compute(batchnorm.convert(build(name, seed=0)).train(), x, y, count)
+        for a, b in zip(got, wanted, strict=True):
+            assert torch.equal(a, b)
+
+
+def test_it_is_done_at_the_same_time_and_again_with_moved_weights() -> None:
+    x, y = draw((6,), clients=2)
+    together = threading.Barrier(2, timeout=60)
+
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        together.wait()  # breaks unless both clients are at it
+        return functional.cross_entropy(output, target)
+
+    model = nn.Linear(6, 10)
+    flat = Flat(model)
+    w = flat.flatten()
+    engine = Looped(model, flat, w, Work(loss))
+    engine.run(x, y, lambda i, g: None)
+    w.zero_()
+    losses, _ = engine.run(x, y, lambda i, g: None)
+    torch.testing.assert_close(losses, torch.full((2,), 10.0).log())
+
+
+class Drawing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(functional.dropout(x))
+
+
+class Counting(Drawing):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return self.layer(x)
+
+
+class Uncopied(Drawing):
+    def __deepcopy__(self, memo: object) -> None:
+        raise RuntimeError("there is only one")
+
+
+def watched() -> nn.Module:
+    model = nn.Linear(6, 10)
+    model.register_forward_hook(lambda *_: None)
+    return model
+
+
+@pytest.mark.parametrize("make", [Drawing, Counting, Uncopied, watched])
+def test_a_model_that_does_not_stand_alone_runs_as_it_is(make: type[nn.Module]) -> None:
+    x, y = draw((6,))
+    torch.manual_seed(1)
+    model = make()
+    assert not stands_alone(model, x[0])
+    assert stands_alone(nn.Linear(6, 10), x[0])
+    home: set[str] = set()
+
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        home.add(threading.current_thread().name)
+        return functional.cross_entropy(output, target)
+
+    first = compute(model, x, y, 2, Work(loss))
+    assert home == {threading.current_thread().name}
+    if isinstance(model, Counting):
+        assert model.calls == 5
+    for a, b in zip(first, compute(model, x, y, 2), strict=True):  # draws from torch's generator, one after the other
+        assert torch.equal(a, b)
+
+
+def test_looking_changes_neither_the_model_nor_what_is_drawn() -> None:
+    model = Counting()
+    torch.manual_seed(3)
+    wanted = torch.rand(3)
+    torch.manual_seed(3)
+    stands_alone(model, torch.zeros(4, 6))
+    assert torch.equal(torch.rand(3), wanted) and model.calls == 0
+
+
+def test_what_goes_wrong_is_raised() -> None:
+    x, y = draw((6,))
+
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        raise ZeroDivisionError("no loss today")
+
+    with pytest.raises(ZeroDivisionError, match="no loss today"):
+        compute(nn.Linear(6, 10), x, y, 2, Work(loss))
+
+
+def test_a_team_has_the_cores_among_it_and_leaves_the_others_theirs() -> None:
+    torch.set_num_threads(4)
+    assert Team(2).run([torch.get_num_threads] * 2) == [2, 2]
+    assert Team(3).run([torch.get_num_threads] * 3) == [1, 1, 1]
+    assert torch.get_num_threads() == 4
+    later: list[int] = []
+    thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert later == [4]
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "channels"),
+    [
+        (nn.Dropout(0.25), (40, 50), False),
+        (nn.Dropout1d(0.25), (40, 50, 6), True),
+        (nn.Dropout2d(0.25), (40, 50, 6, 2), True),
+        (nn.Dropout3d(0.25), (40, 50, 6, 2, 2), True),
+    ],
+)
+def test_own_dropout_is_torchs(layer: nn.Module, shape: tuple[int, ...], channels: bool) -> None:
+    x = torch.ones(shape, requires_grad=True)
+    with own_dropout(layer, torch.Generator().manual_seed(0)):
+        output = layer(x)
+        assert torch.equal(layer.eval()(x), x)
+        layer.train()
+    assert output.unique().tolist() == pytest.approx([0.0, 1 / 0.75])
+    assert abs(float((output > 0).float().mean()) - 0.75) < 0.04
+    if channels:
+        assert all(len(part.unique()) == 1 for part in output.flatten(2).flatten(0, 1))
+    (gradient,) = torch.autograd.grad(output.sum(), x)
+    assert torch.equal(gradient, output)
+    before = torch.get_rng_state()
+    layer(x)
+    assert not torch.equal(torch.get_rng_state(), before), "outside, it draws as ever"
+
+
+def test_own_dropout_of_everything_is_nothing() -> None:
+    layer = nn.Dropout(1.0)
+    with own_dropout(layer, torch.Generator()):
+        assert not layer(torch.ones(9)).any()
