@@ -130,14 +130,19 @@ def test_looking_changes_neither_the_model_nor_what_is_drawn() -> None:
     assert torch.equal(torch.rand(3), wanted) and model.calls == 0
 
 
-def test_what_goes_wrong_is_raised() -> None:
-    x, y = draw((6,))
+def test_what_goes_wrong_is_raised_when_nobody_is_at_work_any_more() -> None:
+    ended = threading.Event()
 
-    def loss(output: Tensor, target: Tensor) -> Tensor:
+    def fail() -> None:
         raise ZeroDivisionError("no loss today")
 
+    def last() -> None:
+        ended.wait(timeout=0.3)
+        ended.set()
+
     with pytest.raises(ZeroDivisionError, match="no loss today"):
-        compute(nn.Linear(6, 10), x, y, 2, Work(loss))
+        Team(2).run([fail, last])
+    assert ended.is_set()
 
 
 def test_a_team_has_the_cores_among_it_and_leaves_the_others_theirs() -> None:

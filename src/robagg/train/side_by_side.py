@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
@@ -37,13 +37,18 @@ class Team:
 
         self._pool = ThreadPoolExecutor(size, "robagg-client", initializer=begin)
         self.run([lambda: None] * size)
-        torch.set_num_threads(
-            self.threads
-        )  # each thread has its own number, but the last to set one sets it for new ones
+        # Each thread has its own number, but whoever sets one last sets it for new threads too.
+        torch.set_num_threads(self.threads)
 
     def run(self, work: Sequence[Callable[[], T]]) -> list[T]:
-        """Do all of it, and return or raise what comes of it."""
-        return [job.result() for job in [self._pool.submit(part) for part in work]]
+        """Do all of it, then return or raise what came of it: nobody is at work any more."""
+        jobs = [self._pool.submit(part) for part in work]
+        try:
+            wait(jobs)
+        except BaseException:  # interrupted
+            wait(jobs)
+            raise
+        return [job.result() for job in jobs]
 
 
 def stands_alone(model: nn.Module, x: Tensor) -> bool:
