@@ -314,7 +314,7 @@ def write_precision() -> str:
     for attack in ATTACKS:
         half = read_runs("bfloat16", attack)
         full = {seed: value for seed, value in read_runs("tf32", attack).items() if seed in half}
-        later = read_runs("tf32", attack, [AGAIN])
+        later = {seed: value for seed, value in read_runs("tf32", attack, [AGAIN]).items() if seed in half}
         first, *others = (statistics.mean(found.values()) for found in (full, later, half))
         gaps[attack] = [other - first for other in others]
         told = [f"{other:.2f} ({other - first:+.2f})" for other in others]

@@ -56,10 +56,7 @@ class Passes:
         return torch.zeros((), dtype=torch.bool, device=self.device) if self._alarm is None else self._alarm
 
     def _raise_alarm(self, alarm: Tensor) -> None:
-        if self._alarm is None:
-            self._alarm = alarm
-        elif alarm is not self._alarm:
-            self._alarm = self._alarm | alarm
+        self._alarm = alarm if self._alarm is None else self._alarm | alarm
 
     def push(self, matrix: Tensor) -> None:
         """Put a pre-aggregator (m, n + a) in front of what follows."""
@@ -128,10 +125,9 @@ class Passes:
             beside = [point[leaf] for point in self.anchors.values() if point is not None]
             spare = None if medians is None else medians[leaf]
             beside += [] if spare is None else [spare]
-            value, alarm = kernels.combine(
+            value, self._alarm = kernels.combine(
                 rows, sent, beside=beside, compute=self.compute(rows), spare=spare, alarm=self._alarm
             )
-            self._raise_alarm(alarm)
             values.append(value)
         return values
 

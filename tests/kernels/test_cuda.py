@@ -18,7 +18,7 @@ from torch import Tensor
 
 from interpreted import mend_interpreter
 from robagg import CC, MCA, RFA, TQ, Huber
-from robagg.kernels import cuda, reference
+from robagg.kernels import cpu, cuda, reference
 from robagg.sketch import Sketch
 
 INSIDE = os.environ.get("TRITON_INTERPRET") == "1"
@@ -155,6 +155,19 @@ def test_combine(n: int, dtype: torch.dtype) -> None:
 
 
 @interpreted
+def test_combine_where_the_point_beside_lies_right_behind_the_rows() -> None:
+    memory = stack("random", 8, 300)
+    c = torch.cat([torch.rand(7, dtype=F64), torch.full((1,), 1e6, dtype=F64)])[:7]
+    wanted = reference.combine(memory[:7].double(), c, beside=[memory[7].double()], compute=F64)[0]
+    for rows, beside in ((memory[:7], [memory[7]]), ([*memory[:7]], [memory[7]]), ([*memory], []), (memory, [])):
+        close(cuda.combine(rows, c, beside=beside, compute=F32)[0], wanted)
+    close(cuda.combine([memory[0]], c[:0], compute=F32)[0], memory[0])
+    for module in (cuda, reference):
+        with pytest.raises(ValueError, match="8 vectors want 8 coefficients, or 7, got 6"):
+            module.combine([*memory], c[:6], compute=F32)
+
+
+@interpreted
 @pytest.mark.parametrize(("n", "dtype", "compute"), [(65, F32, F32), (5, F64, F64), (5, F32, F64)])
 def test_what_does_not_fit_takes_the_reference(n: int, dtype: torch.dtype, compute: torch.dtype) -> None:
     x = torch.randn(n, 50, dtype=dtype)
@@ -227,13 +240,11 @@ def test_a_sketch_is_examined_as_by_the_reference(n: int, diagonal: float, earli
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 def test_an_alarm_that_is_given_is_set_and_never_taken_back() -> None:
     x, c = stack("random", 5, 300), torch.ones(5, dtype=F64)
-    for compute in (F32, F64):  # in float64 the reference does it
-        alarm = torch.tensor(False)
-        assert cuda.combine(x, c, compute=compute, alarm=alarm)[1] is alarm
+    for module, compute in ((cuda, F32), (cuda, F64), (cpu, F32), (reference, F32)):
+        alarm = module.combine(x, c, compute=compute, alarm=torch.tensor(False))[1]
         assert not alarm
         x[3, 7] = torch.inf
-        cuda.combine(x, c, compute=compute, alarm=alarm)
+        alarm = module.combine(x, c, compute=compute, alarm=alarm)[1]
         assert alarm
         x[3, 7] = 0.0
-        cuda.combine(x, c, compute=compute, alarm=alarm)
-        assert alarm
+        assert module.combine(x, c, compute=compute, alarm=alarm)[1]

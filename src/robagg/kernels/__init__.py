@@ -54,9 +54,9 @@ def combine(
     It may take the place of `spare`, even if that is one of them, and its alarm that of `alarm`, an earlier one.
     """
     module, more = _offer(rows[0], spare)
-    if module is cuda:
-        more["alarm"] = alarm
-    result: tuple[Tensor, Tensor] = module.combine(rows, coefficients, beside=beside, compute=compute, **more)
+    result: tuple[Tensor, Tensor] = module.combine(
+        rows, coefficients, beside=beside, compute=compute, alarm=alarm, **more
+    )
     return result
 
 
@@ -71,7 +71,7 @@ def measure(rows: Rows, point: Tensor | None) -> Tensor:
     return cpu.measure(rows, point) if choose(rows[0]) is cpu else reference.measure(rows, point)
 
 
-def _offer(row: Tensor, spare: Tensor | None) -> tuple[ModuleType, dict[str, Tensor | None]]:
+def _offer(row: Tensor, spare: Tensor | None) -> tuple[ModuleType, dict[str, Tensor]]:
     """The module for rows like this one, and the spare memory if it can use any: on a CPU fresh memory costs time."""
     module = choose(row)
     return module, {"spare": spare} if module is cpu and spare is not None else {}
@@ -118,13 +118,16 @@ def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor] | None
 
 def nearest_means(gram: Tensor, n: int, count: int) -> Tensor | None:
     """The matrix of each row's nearest rows in one kernel, where there is one; see `cuda.nearest_means`."""
-    if gram.is_cuda and n <= 2 * cuda.MOST and cuda.available():
+    if gram.is_cuda and len(gram) <= 2 * cuda.MOST and cuda.available():
         return cuda.nearest_means(gram, n, count)
     return None
 
 
 def examine(gram: Tensor, spread: Tensor, **more: Any) -> tuple[Tensor, Tensor, Tensor | float]:
-    """Whether a sketch can be computed with, its spread and its blur; see `reference.examine`."""
+    """Whether a sketch can be computed with, its spread and its blur; see `reference.examine`.
+
+    An alarm that is given may be set in its place.
+    """
     if gram.is_cuda and cuda.available():
         return cuda.examine(gram, spread, **more)
     return reference.examine(gram, spread, **more)

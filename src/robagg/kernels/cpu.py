@@ -126,17 +126,18 @@ def combine(
     compute: torch.dtype,
     isa: str | None = None,
     spare: Tensor | None = None,
+    alarm: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The sum of coefficient times vector (d,), and whether any of it is not finite (); a coefficient 0 skips one."""
+    """The weighted sum of vectors; see `reference.combine`. A coefficient 0 skips one."""
     vectors: Rows = [*rows, *beside] if beside else rows
     coefficients = complete(coefficients, len(vectors))
     used = [k for k, c in enumerate(coefficients.tolist()) if c != 0]
     value = _take(vectors[0].shape[0], compute, spare)
-    alarm = torch.zeros((), dtype=torch.bool)
+    met = torch.zeros((), dtype=torch.bool)
     if len(used) < len(vectors):
         vectors, coefficients = [vectors[k] for k in used], coefficients[used]
-    _run(_COMBINE, vectors, isa, weights=coefficients, m=0, value=value, alarm=alarm)
-    return value, alarm
+    _run(_COMBINE, vectors, isa, weights=coefficients, m=0, value=value, alarm=met)
+    return value, met if alarm is None else alarm | met
 
 
 def shares(

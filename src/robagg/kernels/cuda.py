@@ -133,30 +133,31 @@ def combine(
 ) -> tuple[Tensor, Tensor]:
     """The weighted sum of rows; see `reference.combine`. A row with coefficient 0 is not read.
 
-    An `alarm` () that is given is set where there is reason to, and is the one that is returned.
+    An `alarm` that is given is set in its place.
     """
     row = rows[0]
     d, device = row.shape[0], row.device
     loose = [_dense(vector) for vector in beside]
-    if isinstance(rows, Tensor) and rows.stride(1) == 1:
+    rest = len(coefficients) < len(rows) + len(beside)
+    if isinstance(rows, Tensor) and rows.stride(1) == 1 and (beside or not rest):
         first, stride, n = rows, rows.stride(0), len(rows)
     else:
         loose[:0] = (_dense(row) for row in rows)
-        stride, n = _spacing(loose)
+        # The one whose coefficient is missing is never one of the stack, wherever it lies.
+        stride, n = _spacing(loose[:-1] if rest else loose)
         if len(loose) - n > 4:  # no stack with a few points beside it: all loose, so that few kernels are compiled
             stride, n = 0, 0
         first, loose = loose[0], loose[n:]
     if compute != torch.float32 or len(loose) > LOOSE or not 0 < d < 2**31 - 4096:
-        value, met = reference.combine(rows, coefficients, beside=beside, compute=compute)
-        return value, met if alarm is None else alarm.logical_or_(met)
+        return reference.combine(rows, coefficients, beside=beside, compute=compute, alarm=alarm)
     plan = plans["combine"]
     value = torch.empty(d, dtype=compute, device=device)
     if alarm is None:
         alarm = torch.zeros((), dtype=torch.bool, device=device)
-    rest = len(coefficients) < len(rows) + len(beside)
+    coefficients = reference.check_count(coefficients, len(rows) + len(beside)).contiguous()
     kernel = cuda_source.build(cuda_source.combine, len(loose), 8 if n else 0, rest)
-    where, c, met = (first, stride, n, *loose), coefficients.contiguous(), alarm.view(torch.uint8)
-    _launch(kernel, -(-d // plan.block), plan, device, *where, c, value, met, d)
+    where, met = (first, stride, n, *loose), alarm.view(torch.uint8)
+    _launch(kernel, -(-d // plan.block), plan, device, *where, coefficients, value, met, d)
     return value, alarm
 
 
@@ -228,6 +229,8 @@ def _locate(rows: Rows) -> tuple[list[Any], bool]:
 
 def _spacing(vectors: Sequence[Tensor]) -> tuple[int, int]:
     """The stride in elements from one vector to the next, and how many from the first on keep to it."""
+    if not vectors:
+        return 0, 0
     first, size = vectors[0], vectors[0].element_size()
     at = [vector.data_ptr() for vector in vectors]
     if len(at) == 1 or vectors[1].dtype != first.dtype or (at[1] - at[0]) % size:

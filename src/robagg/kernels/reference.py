@@ -72,12 +72,18 @@ def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: to
 
 
 def combine(
-    rows: Rows, coefficients: Tensor, *, beside: Sequence[Tensor] = (), compute: torch.dtype
+    rows: Rows,
+    coefficients: Tensor,
+    *,
+    beside: Sequence[Tensor] = (),
+    compute: torch.dtype,
+    alarm: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The sum of coefficient times vector (d,), of rows and those beside them, and whether any is not finite ().
+    """The sum of coefficient times vector (d,), of rows and those beside them.
 
-    Where a coefficient is missing, the last vector has what the others leave of 1. On a CPU a coefficient 0 skips its
-    vector, so that nothing is read that nobody believes.
+    And whether any of it is not finite (), or an earlier `alarm` was set. Where a coefficient is missing, the last
+    vector has what the others leave of 1. On a CPU a coefficient 0 skips its vector, so that nothing is read that
+    nobody believes.
     """
     vectors = [*rows, *beside]
     coefficients = complete(coefficients, len(vectors))
@@ -90,14 +96,23 @@ def combine(
     else:
         for vector, weight in zip(vectors, coefficients.to(compute), strict=True):
             value.addcmul_(vector.to(compute), weight)
-    return value, ~torch.isfinite(value).all()
+    met = ~torch.isfinite(value).all()
+    return value, met if alarm is None else alarm | met
 
 
 def complete(coefficients: Tensor, count: int) -> Tensor:
     """One coefficient a vector: the last, where it is missing, makes the sum 1."""
-    if len(coefficients) == count:
+    if len(check_count(coefficients, count)) == count:
         return coefficients
+    coefficients = coefficients.double()
     return torch.cat([coefficients, 1 - coefficients.sum()[None]])
+
+
+def check_count(coefficients: Tensor, count: int) -> Tensor:
+    """The coefficients, if they are as many as the vectors or one fewer."""
+    if not count - 1 <= len(coefficients) <= count:
+        raise ValueError(f"{count} vectors want {count} coefficients, or {count - 1}, got {len(coefficients)}")
+    return coefficients
 
 
 def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> Tensor:

@@ -49,7 +49,7 @@ def train(
         attack: what the last f clients do, or its text.
         f: how many clients are Byzantine.
         test: (x, y) for the accuracy.
-        loss: "cross_entropy", "nll", or a function of (output, y).
+        loss: "cross_entropy", "nll", or a function of (output, y), which several threads may call at a time.
         classes: number of labels; None: one more than the largest label.
         augment: a function of (batch, generator).
         seed: sets the batches, dropout and the attack, each through its own generator.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -43,37 +44,42 @@ class Looped:
         """Call `use(i, gradient)` for each client's batches x (clients, steps*b, ...), y; the losses (clients,) and
         BatchNorm statistics (clients, s). Several calls may run at the same time, in any order."""
         if self._alone is None:  # after local steps the weights, which all share, differ
-            self._alone = self.work.steps == 1 and stands_alone(self.model, x[0])
+            self._alone = self.work.steps == 1 and stands_alone(self.model, self.work.loss, x[0], y[0])
         count = len(x)
-        found: list[tuple[Tensor, Tensor] | None] = [None] * count
+        losses, statistics = [x.new_empty(0)] * count, [x.new_empty(0)] * count
         # Every client draws its dropout from a seed of its own, so that it is the same on any number of cores.
-        seeds = torch.randint(2**63 - 1, (count,)).tolist() if self._alone else [None] * count
+        seeds = torch.randint(2**63 - 1, (count,)).tolist() if self._alone else []
         todo = iter(range(count))
 
         def go_round(flat: Flat) -> None:
             generator = torch.Generator()
-            with channels_last(flat.model), own_dropout(flat.model, generator) if self._alone else nullcontext():
-                for i in todo:
-                    if (seed := seeds[i]) is not None:
-                        generator.manual_seed(seed)
-                    gradient, loss = self._one(flat, x[i], y[i])
-                    found[i] = loss, batchnorm.collect(flat.model)
-                    use(i, gradient)
+            with channels_last(flat.model), own_dropout(flat.model, generator) if seeds else nullcontext():
+                try:
+                    for i in todo:
+                        if seeds:
+                            generator.manual_seed(seeds[i])
+                        gradient, losses[i] = self._one(flat, x[i], y[i])
+                        statistics[i] = batchnorm.collect(flat.model)
+                        use(i, gradient)
+                finally:
+                    deque(todo, 0)  # after a failure the others need not go on
 
-        size = min(count, torch.get_num_threads()) if self._alone else 1
+        # Other threads would not know of these modes, which are this one's.
+        plain = torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+        size = min(count, torch.get_num_threads()) if self._alone and plain else 1
         if size > 1:
-            self._meet(size).run([partial(go_round, flat) for flat in self._flats[:size]])
+            self._meet(size).run([partial(go_round, flat) for flat in self._flats[:size]], partial(deque, todo, 0))
         else:
             go_round(self.flat)
-        losses, statistics = zip(*(result for result in found if result is not None), strict=True)
         return torch.stack(losses), torch.stack(statistics)
 
     def _meet(self, size: int) -> Team:
-        """The team for so many clients at once, each with a model that is bound to the same weights."""
-        if self._team is None or (self._team.size, self._team.threads) != (size, torch.get_num_threads()):
-            self._team = Team(size)
+        """The team, with a model bound to the same weights for each of so many clients at once."""
+        if self._team is None or self._team.threads != torch.get_num_threads():
+            self._team = Team()
+        fixed = [*self.model.buffers(), *(p for p in self.model.parameters() if not p.requires_grad)]
         while len(self._flats) < size:
-            flat = Flat(copy.deepcopy(self.model))
+            flat = Flat(copy.deepcopy(self.model, {id(tensor): tensor for tensor in fixed}))
             flat.bind(self.w)
             self._flats.append(flat)
         return self._team

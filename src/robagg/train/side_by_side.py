@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-import threading
+import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,55 +20,67 @@ _AXES = {nn.Dropout1d: 3, nn.Dropout2d: 4, nn.Dropout3d: 5}
 
 
 class Team:
-    """Threads that share the cores: each has `threads // size` of them to itself.
+    """Threads that share the cores of a process.
 
     Example:
-        >>> Team(2).run([lambda: 1, lambda: 2])
+        >>> Team().run([lambda: 1, lambda: 2])
         [1, 2]
     """
 
-    def __init__(self, size: int) -> None:
-        self.size, self.threads = size, torch.get_num_threads()
-        ready = threading.Barrier(size)
+    def __init__(self) -> None:
+        self.threads = torch.get_num_threads()
+        self._pool = ThreadPoolExecutor(self.threads, "robagg-client")
 
-        def begin() -> None:
-            torch.get_num_threads()  # a thread's first question sets its number to the process's, and would do it later
-            torch.set_num_threads(max(1, self.threads // size))
-            ready.wait()
+    def run(self, work: Sequence[Callable[[], T]], stop: Callable[[], object] = lambda: None) -> list[T]:
+        """Do all of it at once, then return or raise what came of it: nobody is at work any more.
 
-        self._pool = ThreadPoolExecutor(size, "robagg-client", initializer=begin)
-        self.run([lambda: None] * size)
-        # Each thread has its own number, but whoever sets one last sets it for new threads too.
-        torch.set_num_threads(self.threads)
-
-    def run(self, work: Sequence[Callable[[], T]]) -> list[T]:
-        """Do all of it, then return or raise what came of it: nobody is at work any more."""
-        jobs = [self._pool.submit(part) for part in work]
+        `stop` is called when it is interrupted.
+        """
+        each = max(1, self.threads // len(work))
+        jobs = [self._pool.submit(_share, part, each) for part in work]
         try:
             wait(jobs)
-        except BaseException:  # interrupted
+        except BaseException:
+            stop()
             wait(jobs)
             raise
+        finally:
+            # Each thread has its own number of cores, but whoever sets one last sets it for new threads too.
+            torch.set_num_threads(self.threads)
         return [job.result() for job in jobs]
 
 
-def stands_alone(model: nn.Module, x: Tensor) -> bool:
-    """Whether copies of the model can run at the same time and give what it gives.
+def _share(part: Callable[[], T], cores: int) -> T:
+    if torch.get_num_threads() != cores:  # asking comes first: a thread's first question sets its number
+        torch.set_num_threads(cores)
+    return part()
 
-    It must not change a buffer, nor draw but in its dropout layers, nor be watched by hooks: a batch shows.
+
+def stands_alone(model: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> bool:
+    """Whether copies of the model can run at the same time and give what it gives, as far as a batch shows.
+
+    It must not change a buffer or remember a call, nor draw but in its dropout layers, nor be watched by hooks.
     """
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     if x.device.type != "cpu" or any(getattr(module, name) for module in model.modules() for name in hooks):
         return False
+    drawn = torch.get_rng_state(), random.getstate(), np.random.get_state(legacy=True)
     try:
-        twin = copy.deepcopy(model)
-        before = [buffer.clone() for buffer in twin.buffers()]
-        with torch.random.fork_rng(devices=[]), own_dropout(twin, torch.Generator()):
-            state = torch.get_rng_state()
-            twin(x)
-            return torch.equal(state, torch.get_rng_state()) and all(map(torch.equal, before, twin.buffers()))
+        twin, generator = copy.deepcopy(model), torch.Generator()
+        buffers = [buffer.clone() for buffer in twin.buffers()]
+        with own_dropout(twin, generator), torch.no_grad():
+            first = loss(twin(x), y)
+            generator.manual_seed(generator.initial_seed())
+            again = loss(twin(x), y)
+        calm = torch.equal(drawn[0], torch.get_rng_state()) and drawn[1] == random.getstate()
+        calm &= repr(drawn[2]) == repr(np.random.get_state(legacy=True))
+        return calm and torch.equal(first, again) and all(map(torch.equal, buffers, twin.buffers()))
     except Exception:  # whatever a model cannot do as a copy, it may do as itself: there its error will be told
         return False
+    finally:
+        torch.set_rng_state(drawn[0])
+        random.setstate(drawn[1])
+        np.random.set_state(drawn[2])
 
 
 @contextmanager
@@ -82,7 +95,7 @@ def own_dropout(model: nn.Module, generator: torch.Generator) -> Iterator[None]:
         True
     """
     kinds = (nn.Dropout, *_AXES)
-    layers = [m for m in model.modules() if isinstance(m, kinds) and type(m) in kinds]
+    layers = [m for m in model.modules() if isinstance(m, kinds) and type(m) in kinds and "forward" not in vars(m)]
     for layer in layers:
         layer.forward = partial(_drop, layer, generator)
     try:
@@ -92,12 +105,12 @@ def own_dropout(model: nn.Module, generator: torch.Generator) -> Iterator[None]:
             del layer.forward
 
 
-def _drop(layer: nn.modules.dropout._DropoutNd, generator: torch.Generator, x: Tensor) -> Tensor:
+def _drop(layer: nn.modules.dropout._DropoutNd, generator: torch.Generator, input: Tensor) -> Tensor:  # noqa: A002
     channels = type(layer) is not nn.Dropout
-    if not layer.training or layer.p == 0.0 or (channels and x.ndim != _AXES[type(layer)]):
-        output: Tensor = type(layer).forward(layer, x)  # from torch's own generator, where it draws
+    if not layer.training or layer.p == 0.0 or (channels and input.ndim != _AXES[type(layer)]):
+        output: Tensor = type(layer).forward(layer, input)  # from torch's own generator, where it draws
         return output
     keep = 1.0 - layer.p
-    mask = x.new_empty(*x.shape[:2], *(1,) * (x.ndim - 2)) if channels else torch.empty_like(x)
+    mask = input.new_empty(*input.shape[:2], *(1,) * (input.ndim - 2)) if channels else torch.empty_like(input)
     mask.bernoulli_(keep, generator=generator)
-    return x * (mask.div_(keep) if keep else mask)
+    return input * (mask.div_(keep) if keep else mask)
