@@ -75,8 +75,10 @@ def test_what_is_off_is_told_cell_by_cell(fill: Fill) -> None:
 def test_a_row_that_nobody_ran_leaves_an_ordering_open(fill: Fill) -> None:
     two = Plan(only=Only.parse("rule=TQ,rule=RFA"))
     store = fill(TABLE3, like_the_paper, two)
-    (found,) = gather(TABLE3, Plan(), store).check_claims()
+    board = gather(TABLE3, Plan(), store)
+    (found,) = board.check_claims()
     assert found.holds is None and "cells without a run: 108" in str(found)
+    assert board.find_best_worst("f=6") == [] and gather(TABLE3, two, store).find_best_worst("f=6") == ["TQ"]
     assert [found.holds for found in gather(TABLE3, two, store).check_claims()] == [True]
 
 

@@ -94,8 +94,8 @@ class Board:
         return column, known[column]
 
     def find_best_worst(self, panel: str) -> list[str]:
-        """The rows with the greatest worst case of a panel; none while a row's cannot be told."""
-        rows = self.rows(panel)
+        """The rows with the greatest worst case of a panel; none while a row's cannot be told, or it has no runs."""
+        rows = dict.fromkeys(row for p, row, _ in self.planned if p == panel)
         worst = {row: found[1] for row in rows if (found := self.find_worst(panel, row)) is not None}
         if len(worst) < max(2, len(rows)):
             return []
