@@ -328,8 +328,7 @@ def grow() -> None:
 
 def tune() -> None:
     """Other plans for the passes: what they cost at n = 20, 25 and 50. The fastest of each pass stay chosen."""
-    tried = [(128, None, 1), (128, 128, 1), (128, 168, 1), (256, None, 1), (512, None, 1)]
-    tried += [(128, None, 2), (128, 128, 2), (128, 168, 2), (128, 168, 3)]
+    tried = [(128, None), (128, 96), (128, 128), (128, 168), (256, None), (256, 168), (512, None)]
     for n, d in (*STACKS.values(), (50, 1_000_000)):
         stacks = [torch.randn(n, d, device="cuda") for _ in range(3)]
         mix, c = torch.full((n, n), 1 / n, dtype=F64, device="cuda"), torch.rand(n, dtype=F64, device="cuda")
@@ -343,9 +342,9 @@ def tune() -> None:
         }
         for name, call in calls.items():
             kept, times = cuda.plans[name], {}
-            for block, registers, stages in tried:
+            for block, registers in tried:
                 for programs in (1,) if name == "combine" else (2, 3, 4, 6, 8, 12):
-                    cuda.plans[name] = cuda.Plan(block, kept.warps, programs, registers, stages)
+                    cuda.plans[name] = replace(kept, block=block, registers=registers, programs=programs)
                     with case(f"n={n} {name} {cuda.plans[name]}"):
                         times[cuda.plans[name]] = measure(call, stacks, 0.03)
                         print(f"  n={n} {name:17} {cuda.plans[name]}: {times[cuda.plans[name]]:.4f} ms", flush=True)

@@ -169,7 +169,7 @@ def walk(
     blur: Tensor | None,
     anchor: int | None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
-    """The whole loop of a rule; arguments and results as of `cuda_walk.walk`."""
+    """The whole loop of a rule; arguments and results as of `cuda_gram.walk`."""
     library = load()
     assert library is not None
     size, gram = len(gram), gram.contiguous()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robagg.kernels import cuda_source, cuda_walk, reference
-from robagg.kernels.cuda_walk import KINDS
+from robagg.kernels import cuda_source, reference
+from robagg.kernels.cuda_gram import KINDS, examine, nearest_means, neighbours, on, walk
 from robagg.kernels.reference import Rows, Sketched
 
 MOST = 64
@@ -44,14 +43,12 @@ _HALF = (torch.float32, torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class Plan:
-    """How a pass is cut up: columns a tile, warps a program, programs a multiprocessor, registers a thread, and of how
-    many tiles the loads are under way at once."""
+    """How a pass is cut up: columns a tile, warps a program, programs a multiprocessor, registers a thread."""
 
     block: int
     warps: int
     programs: int
     registers: int | None = None
-    stages: int = 1
 
 
 plans = {
@@ -161,30 +158,6 @@ def combine(
     return value, alarm
 
 
-def walk(kind: str, gram: Tensor, *rest: Any, **more: Any) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
-    """The whole loop of a rule in one kernel; see `cuda_walk.walk`."""
-    with _on(gram.device):
-        return cuda_walk.walk(kind, gram, *rest, **more)
-
-
-def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor]:
-    """For each row its `count` nearest; see `Sketch.neighbours`."""
-    with _on(gram.device):
-        return cuda_walk.neighbours(gram, n, count)
-
-
-def nearest_means(gram: Tensor, n: int, count: int) -> Tensor:
-    """The matrix that makes each row the mean of its `count` nearest; see `Sketch.nearest_means`."""
-    with _on(gram.device):
-        return cuda_walk.nearest_means(gram, n, count)
-
-
-def examine(gram: Tensor, spread: Tensor, **more: Any) -> tuple[Tensor, Tensor, Tensor | float]:
-    """Whether a sketch can be computed with, its spread and its blur; see `reference.examine`."""
-    with _on(gram.device):
-        return cuda_walk.examine(gram, spread, **more)
-
-
 def _fits(row: Tensor, n: int, size: int, mix: Tensor | None, compute: torch.dtype) -> bool:
     few = size <= MOST and n <= (MOST if mix is None else MIXED)
     return few and compute == torch.float32 and row.dtype in _HALF and 0 < row.shape[0] < 2**31 - 4096
@@ -242,15 +215,10 @@ def _spacing(vectors: Sequence[Tensor]) -> tuple[int, int]:
     return step // size, count
 
 
-def _on(device: torch.device) -> AbstractContextManager[Any]:
-    """Triton launches on the current device."""
-    here = device.type != "cuda" or device.index == torch.cuda.current_device()
-    return nullcontext() if here else torch.cuda.device(device)
-
-
 def _launch(kernel: Any, programs: int, plan: Plan, device: torch.device, *arguments: Any) -> None:
-    options: dict[str, Any] = {"num_warps": plan.warps, "num_stages": plan.stages}
+    # One stage: loads of the next tile under way while this one is sorted took half as long again.
+    options: dict[str, Any] = {"num_warps": plan.warps, "num_stages": 1}
     if plan.registers is not None:
         options["maxnreg"] = plan.registers
-    with _on(device):
+    with on(device):
         kernel[(programs,)](*arguments, BLOCK=plan.block, **options)

@@ -6,6 +6,7 @@ The same arithmetic, in float64, as `loop.Loop.weights` with the rules' `pull`, 
 from __future__ import annotations
 
 import struct
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +47,8 @@ def walk(
     outside = torch.empty(n, dtype=torch.uint8, device=device)
     padded = max(16, 1 << (size - 1).bit_length())
     bits = _bits(1.0 if parameter is None else parameter)
-    _build(_walk)[(1,)](
-        gram.contiguous(), spread, spread if blur is None else blur, out, outside, size, n, f, iterations,
+    _launch(
+        _walk, 1, gram.contiguous(), spread, spread if blur is None else blur, out, outside, size, n, f, iterations,
         -1 if anchor is None else anchor, bits, rounding,
         KIND=KINDS.index(kind), ADAPT=parameter is None, BLUR=blur is not None, P=padded,
         num_warps=1 if padded <= 32 else 4,
@@ -63,8 +64,8 @@ def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor]:
     values = torch.empty(n, count, dtype=torch.float64, device=gram.device)
     indices = torch.empty(n, count, dtype=torch.int64, device=gram.device)
     padded = max(16, 1 << (n - 1).bit_length())
-    _build(_nearest)[(n,)](
-        gram.contiguous(), values, indices, len(gram), n, count,
+    _launch(
+        _nearest, n, gram.contiguous(), values, indices, len(gram), n, count,
         MEANS=False, P=padded, num_warps=1 if padded <= 32 else 4,
     )  # fmt: skip
     return values, indices
@@ -75,9 +76,10 @@ def nearest_means(gram: Tensor, n: int, count: int) -> Tensor:
     size = len(gram)
     matrix = torch.empty(n, size, dtype=torch.float64, device=gram.device)
     padded = max(16, 1 << (size - 1).bit_length())
-    _build(_nearest)[(n,)](
-        gram.contiguous(), matrix, matrix, size, n, count, MEANS=True, P=padded, num_warps=1 if padded <= 32 else 4
-    )
+    _launch(
+        _nearest, n, gram.contiguous(), matrix, matrix, size, n, count,
+        MEANS=True, P=padded, num_warps=1 if padded <= 32 else 4,
+    )  # fmt: skip
     return matrix
 
 
@@ -98,9 +100,9 @@ def examine(
     alarm = torch.empty((), dtype=torch.bool, device=device) if alarm is None else alarm
     out = spread if square is None else torch.empty(2, dtype=torch.float64, device=device)
     padded = max(16, 1 << (size - 1).bit_length())
-    _build(_examine)[(1,)](
-        gram.contiguous(), spread, spread if square is None else square, alarm.view(torch.uint8), out, size, n, few,
-        _bits(tiny), _bits(grain), FIRST=first, MIXED=square is not None, P=padded, num_warps=1,
+    _launch(
+        _examine, 1, gram.contiguous(), spread, spread if square is None else square, alarm.view(torch.uint8), out,
+        size, n, few, _bits(tiny), _bits(grain), FIRST=first, MIXED=square is not None, P=padded, num_warps=1,
     )  # fmt: skip
     return (alarm, spread, 0.0) if square is None else (alarm, out[0], out[1])
 
@@ -109,6 +111,17 @@ def _bits(number: float) -> int:
     """The 64 bits of a float64: as a float it would be rounded to float32 on its way to a kernel."""
     bits: int = struct.unpack("<q", struct.pack("<d", number))[0]
     return bits
+
+
+def on(device: torch.device) -> AbstractContextManager[Any]:
+    """Triton launches on the current device."""
+    here = device.type != "cuda" or device.index == torch.cuda.current_device()
+    return nullcontext() if here else torch.cuda.device(device)
+
+
+def _launch(kernel: Any, programs: int, gram: Tensor, *arguments: Any, **options: Any) -> None:
+    with on(gram.device):
+        _build(kernel)[(programs,)](gram, *arguments, **options)
 
 
 @cache
