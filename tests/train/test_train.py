@@ -171,7 +171,7 @@ def test_the_rate_follows_its_schedule() -> None:
     assert [settings.rate_at(t) for t in (0, 74, 75, 99)] == pytest.approx([0.1, 0.1, 0.01, 0.01])
 
 
-@pytest.mark.parametrize("statistics", ["mean", "median"])
+@pytest.mark.parametrize("statistics", batchnorm.UPDATES)
 @pytest.mark.parametrize("engine", ["loop", "vmap", "dense"])
 def test_running_statistics_follow_the_clients(engine: str, statistics: str) -> None:
     g = torch.Generator().manual_seed(0)

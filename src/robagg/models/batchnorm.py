@@ -2,7 +2,7 @@
 
 In training a layer normalises by its client's own batch and leaves the batch's statistics for `collect`; it changes no
 buffer, so that clients can be run in any order or all at once under `vmap`. The running statistics, which are
-used in evaluation, are one flat vector (s,) that the server moves by a summary over the clients.
+used in evaluation, are one flat vector (s,) that the server moves by what the clients left.
 
 Example:
     >>> model = convert(nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4)))
@@ -11,7 +11,7 @@ Example:
     >>> for client in range(3):
     ...     _ = model(torch.randn(8, 1, 5, 5))
     ...     rows.append(collect(model))
-    >>> running = update(running, summarise(torch.stack(rows), "median"))
+    >>> running = update(running, torch.stack(rows), "median")
     >>> apply(model, running)
     >>> running.shape
     torch.Size([8])
@@ -25,6 +25,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
+
+UPDATES = ("mean", "median", "sequential")
+"""How clients' statistics can move the running ones; see `update`."""
 
 
 class ClientBatchNorm(_BatchNorm):
@@ -148,36 +151,37 @@ def apply(model: nn.Module, running: Tensor) -> None:
         part.copy_(values)
 
 
-def summarise(statistics: Tensor, how: str = "mean") -> Tensor:
-    """One vector (s,) for the statistics (n, s) of n clients.
+def update(running: Tensor, rows: Tensor, how: str = "mean", momentum: float = 0.1) -> Tensor:
+    """The running statistics (s,) after a round in which clients left theirs: (n, s), one row a client. A new tensor.
 
     Args:
-        statistics: one row a client.
-        how: `mean` (give it the honest rows only: for experiments that know them), or `median`, coordinate by
+        running: as they were before.
+        rows: one row a client; only the honest ones for `mean` and `sequential`, which believe everyone: for
+            experiments that know them.
+        how: `mean`: one step towards the mean over the rows. `median`: one step towards the median, coordinate by
             coordinate, the midpoint for even n, which fewer than half of the rows cannot move out of the others'
-            range, not even with NaN.
+            range, not even with NaN. `sequential`: a step towards each row in turn, as a loop over clients that
+            share one model in PyTorch leaves them: of the last few clients above all.
+        momentum: the length of a step.
 
     Example:
-        >>> summarise(torch.tensor([[1.0], [2.0], [float("nan")]]), "median")
-        tensor([2.])
-    """
-    if how == "mean":
-        return statistics.mean(0)
-    if how == "median":
-        n = len(statistics)
-        ordered = statistics.sort(dim=0).values  # NaN sorts last: the largest of all outliers
-        return ordered[(n - 1) // 2] / 2 + ordered[n // 2] / 2
-    raise ValueError(f"statistics are summarised by mean or median, got {how!r}")
-
-
-def update(running: Tensor, summary: Tensor, momentum: float = 0.1) -> Tensor:
-    """`(1 - momentum) * running + momentum * summary`, a new tensor.
-
-    Example:
-        >>> update(torch.tensor([1.0]), torch.tensor([2.0]), momentum=0.5)
+        >>> update(torch.tensor([1.0]), torch.tensor([[2.0], [3.0]]), momentum=0.5)
+        tensor([1.7500])
+        >>> update(torch.tensor([1.0]), torch.tensor([[2.0], [3.0]]), "sequential", momentum=0.5)
+        tensor([2.2500])
+        >>> update(torch.tensor([1.0]), torch.tensor([[1.0], [2.0], [float("nan")]]), "median", momentum=0.5)
         tensor([1.5000])
     """
-    return running.lerp(summary, momentum)
+    n = len(rows)
+    if how == "mean":
+        return running.lerp(rows.mean(0), momentum)
+    if how == "median":
+        ordered = rows.sort(dim=0).values  # NaN sorts last: the largest of all outliers
+        return running.lerp(ordered[(n - 1) // 2] / 2 + ordered[n // 2] / 2, momentum)
+    if how == "sequential":
+        left = (1 - momentum) ** torch.arange(n, -1, -1, dtype=rows.dtype, device=rows.device)
+        return left[0] * running + momentum * left[1:] @ rows
+    raise ValueError(f"statistics are updated by {' or '.join(UPDATES)}, got {how!r}")
 
 
 def _nothing(model: nn.Module) -> Tensor:

@@ -119,8 +119,8 @@ class Federation:
         if self.rule.core.remembers:
             self.last.copy_(value)
         if len(self.running):
-            rows = statistics[: len(honest)] if self.settings.statistics == "mean" else statistics
-            self.running.copy_(batchnorm.update(self.running, batchnorm.summarise(rows, self.settings.statistics)))
+            rows = statistics if self.settings.statistics == "median" else statistics[: len(honest)]
+            self.running.copy_(batchnorm.update(self.running, rows, self.settings.statistics))
         if verdict and outcome.weights is not None:
             self._note([asked[k] for k in stack.kept], asked, outcome.weights, outcome)
 

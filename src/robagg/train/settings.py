@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from robagg.models.batchnorm import UPDATES
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -20,7 +22,8 @@ class Settings:
     share: float = 1.0
     """The share of the clients that is asked in each round."""
     statistics: str = "mean"
-    """Running BatchNorm statistics: the mean over honest clients (experiments), or the median over all."""
+    """How running BatchNorm statistics move: "mean" over honest clients, "median" over all, or "sequential": by one
+    honest client after the other, as in a loop over clients that share one model."""
     evaluate_every: int | None = None
     """Rounds between evaluations; None: every 50, or 30 times a run if that is less often."""
     full_trace: bool = False
@@ -37,7 +40,7 @@ class Settings:
             ("share", self.share, 0 < self.share <= 1),
             ("evaluate_every", self.evaluate_every, self.evaluate_every is None or self.evaluate_every >= 1),
             ("precision", self.precision, self.precision in (None, "float32", "tf32", "bfloat16")),
-            ("statistics", self.statistics, self.statistics in ("mean", "median")),
+            ("statistics", self.statistics, self.statistics in UPDATES),
         ):
             if not fine:
                 raise ValueError(f"{name} is out of its range, got {value!r}")
