@@ -2,8 +2,9 @@
 
 Needs torch, numpy, triton and the package (installed, or PYTHONPATH=src). Every case stands alone: one that fails
 prints its traceback and the next runs. Times are medians by CUDA events around one eager call on an idle device,
-launches included; "graph" replays the captured call. Ratios are to `x.mean(0)` on the same stack. ByzFL and byzpy are
-measured where `benchmarks/.peers` holds them or the network has them. `--tune` tries other plans.
+launches included; "captured" is a call of what `robagg.capture` gives, "graph" the replay of a graph alone. Ratios are
+to `x.mean(0)` on the same stack. ByzFL and byzpy are measured where `benchmarks/.peers` holds them or the network has
+them. `--tune` tries other plans.
 
     python benchmarks/gpu.py --only times --json benchmarks/results/gpu-times.json
     python benchmarks/gpu.py --only growth --json benchmarks/results/gpu-growth.json
@@ -189,17 +190,29 @@ def check_walks(n: int) -> None:
 
 
 def check_capture(text: str, n: int, d: int) -> None:
-    x, rule, flag = (
-        stack("random", n, d),
-        robagg.parse(text, f=n // 4),
-        torch.zeros((), dtype=torch.bool, device="cuda"),
-    )
-    with deferred_alarm(flag):
-        graph, result = capture(lambda: rule(x))
+    """A captured rule on other rows than it was captured with: sound ones, then with a broken and with huge ones."""
+    x, rule = stack("random", n, d), robagg.parse(text, f=n // 4)
+    aggregate = robagg.capture(rule, x)
     x.copy_(stack("random", n, d))
-    graph.replay()
-    torch.cuda.synchronize()
-    check(f"capture {text}", {"off": off(result, rule(x)), "flag": float(flag)}, 0.0)
+    first, wanted = aggregate(), rule(x)
+    errors = {"off": off(first, wanted)}
+    x[0, 7] = torch.nan
+    errors["broken"] = off(aggregate(), rule(x))
+    x[0] = 1e38
+    errors["huge"] = off(aggregate(), rule(x))
+    errors["first"] = off(first, wanted)  # the later calls have not written into its value
+    check(f"capture {text}", errors, 0.0)
+
+
+def check_captured_draws() -> None:
+    """What is random is drawn anew by every call, and as an uncaptured call draws it."""
+    x, rule = stack("random", 20, 1001), robagg.parse("bucketing >> cm", f=5)
+    draws = [torch.Generator("cuda").manual_seed(1) for _ in range(2)]
+    aggregate = robagg.capture(rule, x, generator=draws[0])
+    values = [aggregate() for _ in range(3)]
+    wanted = [rule(x, generator=draws[1]) for _ in range(3)]
+    same = float(torch.equal(values[0], values[1]))
+    check("captured draws", {"off": max(map(off, values, wanted)), "same": same}, 0.0)
 
 
 def check_all() -> None:
@@ -226,6 +239,8 @@ def check_all() -> None:
     for text in ("tq", "krum", "cm", "nnm >> tq", "rfa", "mca"):
         with case(f"capture {text}"):
             check_capture(text, 20, 100_003)
+    with case("captured draws"):
+        check_captured_draws()
 
 
 def time_kernels(table: str, n: int, d: int, stacks: list[Tensor], mean: float) -> None:
@@ -260,6 +275,9 @@ def time_rules(table: str, n: int, stacks: list[Tensor], mean: float, rules: Ite
         with case(f"{table}: {text}"):
             rule = robagg.parse(text, f=n // 4)
             keep(text, "", measure(rule, stacks))
+            aggregate = robagg.capture(rule, stacks[0])
+            keep(text, " (captured)", measure(lambda x, aggregate=aggregate: aggregate(), stacks[:1]))
+            del aggregate
             with deferred_alarm(flag):
                 graph, _ = capture(lambda rule=rule: rule(stacks[0]))
             keep(text, " (graph)", measure(lambda x, graph=graph: graph.replay(), stacks[:1]))

@@ -16,6 +16,8 @@ from timing import BUSY
 
 RESULTS = Path(__file__).parent / "results"
 CPU_STACKS = {"cpu-n20": "n=20, d=1.2M", "cpu-n25": "n=25, d=11M", "cpu-n64": "n=64, d=1M"}
+GPU_WAYS = {" (graph)": "in a CUDA graph", " (captured)": "by `robagg.capture`", "": "called by itself"}
+"""How a rule's name ends in the figures, and in words: the kernels alone, as users can have it, and without a graph."""
 GPU_STACKS = ("n=20 d=1.2M float32", "n=25 d=11M float32")
 
 
@@ -93,13 +95,13 @@ def explain_cpu(stack: str, rule: str) -> Callable[[], str]:
     return explain
 
 
-def explain_gpu(stack: str, rule: str, captured: bool, bound: float) -> Callable[[], str]:
+def explain_gpu(stack: str, rule: str, end: str, bound: float) -> Callable[[], str]:
     def explain() -> str:
         found = read("gpu-times")
         rows = {} if found is None else found["times"][stack]
-        called, graph = rows[rule]["ms"], rows[f"{rule} (graph)"]["ms"]
+        called, graph = rows[rule + end]["ms"], rows[f"{rule} (graph)"]["ms"]
         base = rows["x.mean(0)"]["ms"] if rule == "tq" else rows["tq (graph)"]["ms"]
-        if not captured and (graph < called / 2 or graph / base <= bound):
+        if end != " (graph)" and (graph < called / 2 or graph / base <= bound):
             return (
                 f"launches: the kernels alone, in a CUDA graph, take {graph:.2f} of the {called:.2f} ms; the rest is "
                 "Python and launches"
@@ -181,21 +183,15 @@ def mixed_on_cpu(found: dict[str, Any]) -> float:
 def list_gpu() -> list[Target]:
     rows = []
     for rule, bound, what in (("tq", 4.0, "TQ, times the mean"), ("nnm >> tq", 2.2, "NNM >> TQ, times TQ")):
-        for captured in (True, False):
+        for end, how in GPU_WAYS.items():
             for stack in GPU_STACKS:
 
-                def find(
-                    found: dict[str, Any], rule: str = rule, stack: str = stack, captured: bool = captured
-                ) -> float:
-                    end = " (graph)" if captured else ""
+                def find(found: dict[str, Any], rule: str = rule, stack: str = stack, end: str = end) -> float:
                     times = found["times"][stack]
                     return float(times[rule + end]["ms"] / times["x.mean(0)" if rule == "tq" else f"tq{end}"]["ms"])
 
-                where = f"GPU, {stack.removesuffix(' float32').replace(' ', ', ')}, "
-                where += "in a CUDA graph" if captured else "called by itself"
-                rows.append(
-                    Target(what, where, "gpu-times", find, bound, "x", explain_gpu(stack, rule, captured, bound))
-                )
+                where = f"GPU, {stack.removesuffix(' float32').replace(' ', ', ')}, {how}"
+                rows.append(Target(what, where, "gpu-times", find, bound, "x", explain_gpu(stack, rule, end, bound)))
     for what, key, bound, model, clients in (
         ("MNIST round with TQ", "CNN, n=20, f=6, tq, tf32", 1.5, "cnn", 14),
         ("ResNet-20 round with TQ, n=25", "ResNet-20, n=25, f=4, tq, tf32", 8.0, "resnet20", 25),

@@ -7,6 +7,7 @@
 True
 """
 
+from robagg.captured import capture
 from robagg.liars import QuorumError
 from robagg.mixers import NNM, Bucketing, Clipping
 from robagg.rule import GramRule, Mixer, Pipe, Rule, SortedRule, parse
@@ -39,6 +40,7 @@ __all__ = [
     "Sketch",
     "SortedRule",
     "Verdict",
+    "capture",
     "parse",
     "train",
 ]

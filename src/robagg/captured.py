@@ -1,0 +1,96 @@
+"""A rule captured on one buffer, as a CUDA graph: for loops of one's own on a GPU.
+
+Called one by one, a rule's kernels wait for Python to launch them, which for a small model takes longer than they do.
+A graph launches them together.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from robagg.contract import deferred_alarm
+from robagg.rule import Rule
+
+
+class Captured:
+    """What `capture` gives: call it for the aggregate of what the buffer holds now."""
+
+    def __init__(self, rule: Rule, buffer: Tensor, generator: torch.Generator | None = None) -> None:
+        if not isinstance(buffer, Tensor) or buffer.ndim != 2 or not buffer.is_cuda:
+            came = f"{tuple(buffer.shape)} on {buffer.device}" if isinstance(buffer, Tensor) else type(buffer).__name__
+            raise ValueError(f"a CUDA graph needs its rows in an (n, d) tensor on a CUDA device, got {came}")
+        self.rule, self.buffer, self.generator = rule, buffer, generator
+        self._alarm = torch.zeros((), dtype=torch.bool, device=buffer.device)
+        self._graph = torch.cuda.CUDAGraph()
+        before = None if generator is None else generator.get_state()
+        if generator is not None:
+            self._graph.register_generator_state(generator)
+        with deferred_alarm(self._alarm):
+            with apart(buffer.device):
+                self._run()
+                self._run()
+            with undisturbed(), torch.cuda.graph(self._graph):
+                self._value = self._run()
+        if generator is not None and before is not None:
+            generator.set_state(before)
+
+    def __call__(self) -> Tensor:
+        """The aggregate, (d,), in a tensor of its own; rows that the graph cannot bear are done the usual way."""
+        self._graph.replay()
+        value = self._value.clone()
+        return self.rule(self.buffer, generator=self.generator) if self._alarm else value
+
+    def _run(self) -> Tensor:
+        self._alarm.zero_()
+        value: Tensor = self.rule(self.buffer, generator=self.generator)
+        return value
+
+
+def capture(rule: Rule, buffer: Tensor, *, generator: torch.Generator | None = None) -> Captured:
+    """A rule on a buffer that is filled anew in place each round, for the price of its kernels and one launch.
+
+    It gives what `rule(buffer)` gives, broken and huge rows included: those raise an alarm, and the call is done again
+    without the graph.
+
+    Args:
+        rule: a rule or a chain.
+        buffer: (n, d) on a CUDA device. The graph reads this very tensor: fill it with `copy_`, do not replace it.
+        generator: on the buffer's device, for what is random; None means torch's default one.
+
+    Example:
+        >>> import robagg as ra
+        >>> x = torch.randn(20, 1000, device="cuda")  # doctest: +SKIP
+        >>> aggregate = ra.capture(ra.TQ(f=6), x)  # doctest: +SKIP
+        >>> x.copy_(torch.randn(20, 1000))  # doctest: +SKIP
+        >>> aggregate().shape  # doctest: +SKIP
+        torch.Size([1000])
+    """
+    return Captured(rule, buffer, generator)
+
+
+@contextmanager
+def apart(device: torch.device) -> Iterator[None]:
+    """A side stream for what runs before a capture, as torch asks for."""
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):
+        yield
+    torch.cuda.current_stream(device).wait_stream(stream)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No garbage is collected within: what an earlier run left would be freed on the device, which ends a capture."""
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
