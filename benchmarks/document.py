@@ -5,24 +5,18 @@ python benchmarks/document.py
 
 from __future__ import annotations
 
-import json
-import statistics
-import textwrap
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pictures
+from accuracy import write_again, write_precision
 from targets import list_cpu, list_gpu, read
+from texts import tabulate, wrap
 from timing import BUSY
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "performance.md"
-RUNS = (ROOT / "results" / "paper" / "table3.jsonl", ROOT / "results" / "precision" / "tq-bfloat16.jsonl")
-AGAIN = ROOT / "results" / "precision" / "tq-tf32-again.jsonl"
-"""The cells of table3 once more, with kernels that were made faster since."""
 GPU_RULES = ("mean", "cm", "tm", "krum", "rfa", "huber", "mca", "tq", "nnm >> tq")
-ATTACKS = ("ga", "alie", "bf", "ipm", "lf", "mimic")
 FLOWER = {
     "FedAvg": "mean",
     "FedMedian": "CM",
@@ -32,16 +26,6 @@ FLOWER = {
     "Bulyan": "TQ",
 }
 IN_FLOWER = {"mean": "FedAvg", "cm": "FedMedian", "tm": "FedTrimmedAvg", "krum": "Krum", "multikrum": "MultiKrum"}
-
-
-def tabulate(head: list[str], rows: Iterable[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
-def wrap(text: str) -> str:
-    """A paragraph in lines of the usual length."""
-    return textwrap.fill(text, 120, break_on_hyphens=False, break_long_words=False) + "\n"
 
 
 def need(name: str) -> dict[str, Any]:
@@ -294,53 +278,6 @@ def write_gradients() -> str:
     return tabulate(["model", "clients", "gradients by", "ms", "largest relative error"], rows)
 
 
-def read_runs(precision: str, attack: str, paths: Iterable[Path] = RUNS) -> dict[int, float]:
-    """Seed -> accuracy of TQ on MNIST, n=20, f=6, rho=0.5. tf32 is what a run has that says nothing else."""
-    found = {}
-    for path in paths:
-        for line in path.read_text().splitlines():
-            run = json.loads(line)
-            spec = run["spec"]
-            cell = (spec["task"], spec["rule"], spec["split"], spec["n"], spec["f"], spec["attack"])
-            mine = spec["settings"] == ({} if precision == "tf32" else {"precision": precision})
-            if mine and run["status"] == "ok" and cell == ("mnist", "tq(f=6)", "rho(rho=0.5)", 20, 6, attack):
-                found[spec["seed"]] = run["accuracy"]
-    return found
-
-
-def write_precision() -> str:
-    rows, gaps = [], {}
-    for attack in ATTACKS:
-        half = read_runs("bfloat16", attack)
-        full = {seed: value for seed, value in read_runs("tf32", attack).items() if seed in half}
-        later = {seed: value for seed, value in read_runs("tf32", attack, [AGAIN]).items() if seed in half}
-        first, *others = (statistics.mean(found.values()) for found in (full, later, half))
-        gaps[attack] = [other - first for other in others]
-        told = [f"{other:.2f} ({other - first:+.2f})" for other in others]
-        rows.append([attack.upper(), f"{first:.2f}", *told])
-    again, most = (max(abs(gap[k]) for attack, gap in gaps.items() if attack != "alie") for k in (0, 1))
-    ten, half = read_runs("tf32", "alie"), read_runs("bfloat16", "alie")
-    once = need("gpu-precision")
-    pairs = zip(once["accuracy"]["float32"], once["accuracy"]["tf32"], strict=True)
-    apart = max(abs(a - b) for a, b in pairs)
-    listed = {name: ", ".join(f"{value:.2f}" for value in values) for name, values in once["accuracy"].items()}
-    middle = statistics.mean(ten.values())
-    alie = (
-        f"With faster kernels all but ALIE stay within {again:.2f} points, with bfloat16 within {most:.2f}. ALIE "
-        "varies most between seeds, and any change of rounding is like another seed: "
-        f"{len(ten)} seeds with tf32 have mean {middle:.1f}, deviation {statistics.stdev(ten.values()):.1f}, so that a "
-        f"mean of three is uncertain by {statistics.stdev(ten.values()) / 3**0.5:.1f}. Its {len(half)} runs with "
-        f"bfloat16 have mean {statistics.mean(half.values()):.1f}; three are too few to say whether that is its doing."
-    )
-    more = (
-        f"float32 against tf32, measured once on the same batches (TQ under GA, seeds 0 to 2, other runs than those "
-        f"above): {listed['float32']} with float32, {listed['tf32']} with tf32; seed by seed they differ by "
-        f"{apart:.2f} points at most."
-    )
-    table = tabulate(["attack", "tf32", "tf32 again, faster kernels", "bfloat16"], rows)
-    return f"{table}\n{wrap(alie)}\n{wrap(more)}"
-
-
 def write_together() -> str:
     found = need("gpu-together")
     alone = found["runs_a_minute"]["one process"]["1"]
@@ -417,7 +354,8 @@ n-f-2 other clients, ours over n-f-1.
 ## Aggregation on a GPU
 
 `python benchmarks/gpu.py` on one NVIDIA H200. Called by itself, a rule on a small stack waits for Python and for
-its launches; in a CUDA graph, as a training round uses it, only the kernels count.
+its launches; in a CUDA graph, as a training round uses it, only the kernels count. `robagg.capture(rule, x)` gives a
+loop of one's own such a graph: its calls (captured) launch it, ask whether a row was broken, and copy the result.
 
 {write_gpu()}
 Growth with n and d (TQ, called; beyond n=64 the plain torch path runs):
@@ -429,10 +367,16 @@ Growth with n and d (TQ, called; beyond n=64 the plain torch path runs):
 The gradients of all clients, on the same GPU, against those in float64 (`python benchmarks/rounds_gpu.py`):
 
 {write_gradients()}
+### Speed and accuracy
+
+Accuracy on MNIST (n=20, f=6, rho=0.5, 1,500 rounds, mean of three seeds) when the trainer was new, and with the kernels
+that were made faster since; and again with initial weights that differ by a part in a million
+(`python benchmarks/noise.py`).
+
+{write_again()}
 ### Precision and accuracy
 
-Accuracy on MNIST with TQ (n=20, f=6, rho=0.5, 1,500 rounds, mean of three seeds). tf32 is the default on a GPU;
-`precision="bfloat16"` is faster.
+The same cells of TQ. tf32 is the default on a GPU; `precision="bfloat16"` is faster.
 
 {write_precision()}
 ### Several runs at once on one GPU
