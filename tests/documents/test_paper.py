@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -12,12 +13,10 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def paper() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("paper_page", ROOT / "docs" / "scripts" / "paper.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def paper() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs" / "scripts")
+        yield importlib.import_module("paper")
 
 
 def test_the_page_and_the_readme_agree_with_the_records(paper: ModuleType) -> None:

@@ -134,7 +134,7 @@ class Experiment:
     def _make(self, fields: dict[str, Any], plan: Plan, seed: int) -> Run:
         task = fields.pop("task", self.task)
         mixer, rule, rho = fields.pop("mixer", ""), fields.pop("rule"), fields.pop("rho")
-        settings = {**fields.pop("settings", {}), **(QUICK_SETTINGS if plan.quick else {})}
+        settings = dict(QUICK_SETTINGS) if plan.quick else {}
         if plan.rounds is not None:
             settings["rounds"] = plan.rounds
         return Run(

@@ -1,0 +1,209 @@
+"""Which of our numbers are not the paper's, and why, as far as it is known: a part of the page that paper.py writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+
+from robagg.lab import Store
+from robagg.lab.store import Record
+from robagg.report.board import Board, Spot
+from robagg.report.compare import Pair, compare
+
+RESULTS = Path(__file__).parents[2] / "results"
+STORES = RESULTS / "paper"
+STATISTICS = RESULTS / "running-statistics.jsonl"
+"""TQ's runs on CIFAR-10, each evaluated with running BatchNorm statistics that were moved in three ways."""
+Belongs = Callable[[str, str, Pair], bool]
+REASONS: dict[str, tuple[Belongs, str]] = {
+    "Collapsed in both": (
+        lambda row, column, pair: max(pair.ours, pair.paper) < 15,
+        "A model that has collapsed names one label for all images, which is right for 9.7 to 11.4 % of them; 0.0 "
+        "stands for runs that diverged.",
+    ),
+    "ALIE": (
+        lambda row, column, pair: column == "ALIE",
+        "The paper does not state ALIE's strength; ours is the z of its formula. Rules that average what looks alike "
+        "end above the paper's numbers, while RFA, Krum and TQ collapse in cells where the paper's do not (f=7, "
+        "rho=0.6 and 0.7), in some seeds and not in others: near the strength that breaks a rule little decides. "
+        "TQ at f=6 over ten seeds: 95.1, deviation 0.9; the paper has 93.4 with 0.6. A change of the initial weights "
+        "by a part in a million is enough to break it there: see [speed and accuracy](performance.md).",
+    ),
+    "MCA": (
+        lambda row, column, pair: row.startswith("MCA"),
+        "The paper fixes MCA's width and does not state it. With the median of the distances MCA holds where the "
+        "paper's does not (BF, IPM). Of the fixed widths tried, 5 is nearest to the paper's row: see "
+        "[MCA's width](paper/mca-sigma.md).",
+    ),
+    "Krum": (
+        lambda row, column, pair: row == "Krum",
+        "The paper's Krum is another rule than ours (one row, the least sum of squared distances to its n-f nearest). "
+        "Under GA the paper's reaches 96, which no single client's momentum does here (93); under BF it follows the "
+        "liars, and ours never does. An average of a few rows, as in Multi-Krum, would explain both.",
+    ),
+    "CM and TM under BF and IPM": (
+        lambda row, column, pair: row in ("CM", "TM") and column in ("BF", "IPM"),
+        "Cells between learning and collapse: the paper's own deviations there reach 34 points, ours 22.",
+    ),
+    "Huber under IPM": (
+        lambda row, column, pair: (row, column) == ("Huber", "IPM"),
+        "Either about 83 or a collapse to under 12, by seed; the paper's deviation at f=5 is 47 points.",
+    ),
+}
+
+
+@cache
+def read_records(name: str) -> dict[str, Record]:
+    """An experiment's runs that came to an end, by their keys."""
+    return {key: r for key, r in Store(STORES / f"{name}.jsonl").read().records.items() if r["status"] == "ok"}
+
+
+def tell_mismatches(boards: dict[str, Board]) -> list[str]:
+    """The cells that are not near the paper's, gathered under their reasons."""
+    reasons = {title: reason for title, (_, reason) in REASONS.items()} | {"CIFAR-10": tell_cifar(boards)}
+    far: dict[str, list[str]] = {title: [] for title in [*reasons, "Others"]}
+    for name in ("table3", "table4", "table5"):
+        for (panel, row, column), pair in (compare(boards[name]) if name in boards else {}).items():
+            if not pair.near:
+                title = next((t for t, (belongs, _) in REASONS.items() if belongs(row, column, pair)), "Others")
+                title = "CIFAR-10" if name == "table5" else title
+                far[title].append(f"{panel} {row} {column} {pair.ours:.1f} ({pair.paper:.1f})")
+    parts = [
+        "Ours, and the paper's in brackets, where they differ by more than two of its deviations and a point. On MNIST "
+        "TQ's cells outside ALIE are all near, but nearly all lie below the paper's: by up to 1.2 points at rho=0.5, "
+        "by up to 1.8 at rho=0.7. It is not the precision (float32 gives the same as tf32) nor how batches are drawn "
+        "(below). Ours cuts 1.5 to 3.3 honest clients a round under GA, LF and IPM at f=6, rho=0.5."
+    ]
+    for title, cells in far.items():
+        if cells:
+            parts.append(f"**{title}.** {reasons.get(title, 'No reason is known.')}\n\n{'; '.join(cells)}.")
+    return [*parts, *tell_figures()]
+
+
+def tell_cifar(boards: dict[str, Board]) -> str:
+    """What is known of CIFAR-10's differences: augmentation, BatchNorm's policy, and when TQ begins to average."""
+    text = (
+        "At f=4; TQ with three seeds, the others with one. The paper does not say whether training images are cropped "
+        "and flipped at random; ours are, in the cells listed here, and nearly all end above the paper's, by 2 to 6 "
+        "points for most. Krum and MCA are other rules here than there."
+    )
+    both = [compare(boards[name]) if name in boards else {} for name in ("table5", "table5-plain")]
+    shared = [spot for spot in both[0] if spot in both[1]]
+    if not shared:
+        return text
+    rows = dict.fromkeys(row for _, row, _ in shared)
+    apart = {row: [measure_apart(pairs, shared, row) for pairs in both] for row in rows}
+    listed = ", ".join(f"{row} {a:.1f} and {b:.1f}" for row, (a, b) in apart.items())
+    ours = [spot for spot in shared if spot[1] == "TQ"]
+    cut, plain = (", ".join(f"{spot[2]} {pairs[spot].difference:+.1f}" for spot in ours) for pairs in both)
+    far = dict.fromkeys(column for spot in shared if (column := spot[2]) and not any(p[spot].near for p in both))
+    return " ".join(
+        [
+            text,
+            "The rows that were also run with images as they are, one seed ([table5-plain](paper/table5-plain.md)), "
+            f"differ from the paper's, in points a cell, with cropped images and without, by: {listed}. TQ against the "
+            f"paper's: cropped {cut}; as they are {plain}. So augmentation alone does not explain it: a cell or more "
+            f"is far from the paper's either way under {', '.join(far)}.",
+            tell_statistics(),
+            tell_phases(),
+        ]
+    )
+
+
+def tell_statistics() -> str:
+    """Whether the running statistics of BatchNorm, whose policy the paper does not state, explain a difference."""
+    runs = [json.loads(line) for line in STATISTICS.read_text(encoding="utf-8").splitlines()]
+    most = max(abs(run[way] - run["mean"]) for run in runs for way in ("median", "sequential"))
+    return (
+        f"Nor does BatchNorm's policy, which is not stated either: in {len(runs)} runs of TQ the models were also "
+        "evaluated with running statistics moved by one client after the other, as a loop over clients that share "
+        f"one model leaves them, and by the clients' median, and no accuracy differs by more than {most:.1f} points "
+        "(`results/running-statistics.jsonl`)."
+    )
+
+
+def measure_cut(record: Record) -> float:
+    """The share of a run's rounds in which nine of ten honest clients or more were cut."""
+    honest = record["spec"]["n"] - record["spec"]["f"]
+    return fmean(cut >= 0.9 * honest for cut in record["trace"]["honest_dropped"])
+
+
+def measure_phases() -> dict[str, float]:
+    """TQ's share of rounds in which it cuts nearly everyone, in the figures of mixed attacks."""
+    runs = [run for name in ("fig8", "fig9") for run in read_records(name).values()]
+    found = {
+        (run["spec"]["f"], run["spec"]["split"][8:-1]): measure_cut(run)
+        for run in runs
+        if run["spec"]["rule"].startswith("tq")
+    }
+    return {f"f={f}, rho={rho}": share for (f, rho), share in sorted(found.items())}
+
+
+def is_krum(record: Record) -> bool:
+    return str(record["spec"]["rule"]).startswith("krum")
+
+
+def measure_followed(record: Record) -> float:
+    """The share of the rounds in which a liar's row had a part."""
+    return fmean(count > 0 for count in record["trace"]["byzantine_kept"])
+
+
+def tell_phases() -> str:
+    """In how many rounds TQ on CIFAR-10 cuts everyone and so is the median, and what that does to the end."""
+    told = []
+    for attack in ("ga", "lf", "ipm", "alie", "bf", "mimic"):
+        runs = [
+            record
+            for record in read_records("table5").values()
+            if (record["spec"]["rule"], record["spec"]["attack"]) == ("tq(f=4)", attack)
+        ]
+        pairs = ", ".join(f"{100 * measure_cut(run):.0f} % ({run['accuracy']:.1f})" for run in runs)
+        told.append(f"{attack.upper()} {pairs}")
+    return (
+        "What decides TQ's number is when it begins to average. At first tau is less than any client's distance from "
+        "the median, all are cut, and TQ is the median; once gradients agree more it keeps them and learns faster. The "
+        "share of the rounds in which nine of ten honest clients or more are cut, a seed each, and in brackets where "
+        f"the run ends: {'; '.join(told)}. Under BF and MIMIC the latest or no change gives the lowest accuracy. "
+        "Whatever moves tau a little moves these cells by points."
+    )
+
+
+def measure_apart(pairs: Mapping[Spot, Pair], spots: Iterable[Spot], row: str) -> float:
+    """Points between a row's cells and the paper's, on average."""
+    gaps = [abs(pairs[spot].difference) for spot in spots if spot[1] == row]
+    return sum(gaps) / len(gaps)
+
+
+def tell_figures() -> list[str]:
+    """Why orderings of the figures do not hold, as far as the records tell."""
+    parts = []
+    kept: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+    for record in read_records("fig2").values() if (STORES / "fig2.jsonl").exists() else ():
+        trace = record["trace"]
+        rounds = len(trace["rounds"])
+        liars = sum(count > 0 for count in trace["byzantine_kept"]) / rounds
+        kept["tqtrue" in record["spec"]["rule"]].append((liars, sum(trace["honest_dropped"]) / rounds))
+    if kept[False] and kept[True]:
+        tq, true = ([sum(column) / len(column) for column in zip(*kept[k], strict=True)] for k in (False, True))
+        parts.append(
+            "**Figure 2.** Under IPM, TQ with the true tau is worse than TQ. The true tau is larger, because V, made "
+            f"of MADs, is less than the honest variance: in the records TQ_t keeps liars in {100 * true[0]:.0f} % of "
+            f"the rounds and drops {true[1]:.1f} honest clients a round, TQ keeps them in {100 * tq[0]:.1f} % and "
+            f"drops {tq[1]:.1f}. The paper does not state the figure's attack; under one whose rows lie further away "
+            "the two would be alike."
+        )
+    if all((STORES / f"{name}.jsonl").exists() for name in ("fig8", "fig9")):
+        phases = ", ".join(f"{where} {100 * share:.0f} %" for where, share in measure_phases().items())
+        followed = fmean(measure_followed(record) for record in read_records("fig8").values() if is_krum(record))
+        parts.append(
+            "**Figures 8 and 9.** One seed. TQ is the best at rho=0.3 and falls faster with rho than most others, "
+            "because it averages later (see CIFAR-10 above): nine of ten honest clients or more are cut in "
+            f"this share of the rounds: {phases}. MCA with the median width, which is not the paper's MCA, is on top "
+            "at f=6, rho=0.4 and 0.5. f=12 is the most that n=25 allows; a TQ that cuts everyone is the "
+            f"median (CM). Krum at f=6 follows a liar in {100 * followed:.0f} % of the rounds, the one that plays "
+            "ALIE, whose row lies near the mean; at f=12, where ALIE is stronger, it takes an honest row."
+        )
+    return parts
