@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 import robagg as ra
+from robagg.captured import undisturbed
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -50,3 +52,14 @@ def test_every_call_draws_anew() -> None:
     values = [aggregate() for _ in range(2)]
     assert all(torch.equal(value, rule(x, generator=draws[1])) for value in values)
     assert not torch.equal(*values)
+
+
+def test_no_garbage_is_collected_while_a_graph_is_captured() -> None:
+    def fail() -> None:
+        with undisturbed():
+            assert not gc.isenabled()
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        fail()
+    assert gc.isenabled()

@@ -20,7 +20,7 @@ FLOORS = [
     {"sketch", "stack"},
     {"passes", "verdict"},
     {"contract", "rule"},
-    {"loop"},
+    {"loop", "captured"},
     {"rules", "mixers"},
     {"theory", "certify"},
     {"attack", "attacks"},
