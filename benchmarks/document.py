@@ -358,13 +358,15 @@ its launches; in a CUDA graph, as a training round uses it, only the kernels cou
 loop of one's own such a graph: its calls (captured) launch it, ask whether a row was broken, and copy the result.
 
 {write_gpu()}
-Growth with n and d (TQ, called; beyond n=64 the plain torch path runs):
+Growth with n and d (TQ, called; beyond n=64 the plain torch path runs; measured before what lies between the passes was
+fused, so that TQ on few numbers takes less than half of it today):
 
 {write_growth()}
 ## Training
 
 {write_rounds()}
-The gradients of all clients, on the same GPU, against those in float64 (`python benchmarks/rounds_gpu.py`):
+The gradients of so many clients, on the same GPU, against those in float64 (`python benchmarks/rounds_gpu.py`); the
+rounds above need those of the honest alone, 14 and 21:
 
 {write_gradients()}
 ### Speed and accuracy

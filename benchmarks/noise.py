@@ -24,18 +24,18 @@ from robagg.task import federate, tasks
 from robagg.train import Loop
 
 F = 6
+ATTACKS = ("ga", "alie", "bf", "ipm", "lf", "mimic")
 CELLS = (
-    *(("tq", attack) for attack in ("alie", "ga", "bf", "ipm", "lf", "mimic")),
+    *(("tq", attack) for attack in ATTACKS),
     *product(("rfa", "huber"), ("bf", "ipm")),
     *product(("cm", "tm"), ("ipm",)),
 )
 NUDGE = 1e-6
 
 
-def run(rule: str, attack: str, seed: int, nudge: int, data: str, device: str, rounds: int | None) -> dict[str, Any]:
-    """One run, its initial weights nudged by the draw of that number; 0: as they are."""
+def run(rule: str, attack: str, seed: int, nudge: int, data: str, device: str) -> dict[str, Any]:
+    """One run, its initial weights nudged by the draw of that number."""
     task = tasks.parse("mnist")
-    settings = task.settings if rounds is None else type(task.settings)(rounds=rounds)
     federation, dataset = federate(
         task,
         parse(rule, f=F),
@@ -44,13 +44,11 @@ def run(rule: str, attack: str, seed: int, nudge: int, data: str, device: str, r
         n=task.n,
         f=F,
         seed=seed,
-        settings=settings,
         root=data,
         device=device,
     )
-    if nudge:
-        draw = torch.randn(len(federation.w), generator=torch.Generator().manual_seed(nudge))
-        federation.w.mul_(1 + NUDGE * draw.to(federation.w))
+    draw = torch.randn(len(federation.w), generator=torch.Generator().manual_seed(nudge))
+    federation.w.mul_(1 + NUDGE * draw.to(federation.w))
     result = Loop(federation, (dataset.test_x, dataset.test_y)).run()
     return {"rule": rule, "attack": attack, "seed": seed, "nudge": nudge, "accuracy": result.accuracy}
 
@@ -62,7 +60,6 @@ def main() -> None:
     parser.add_argument("--cells", default="", help="tq alie,tm ipm: these alone")
     parser.add_argument("--nudges", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rounds", type=int)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()
@@ -73,7 +70,7 @@ def main() -> None:
     jobs = [job for job in jobs if job not in done]
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(args.workers, mp_context=fresh) as pool, args.json.open("a", encoding="utf-8") as out:
-        waiting = [pool.submit(run, *job, args.data, args.device, args.rounds) for job in jobs]
+        waiting = [pool.submit(run, *job, args.data, args.device) for job in jobs]
         for count, future in enumerate(as_completed(waiting), start=1):
             found = future.result()
             print(f"[{count}/{len(jobs)}]", *found.values(), flush=True)

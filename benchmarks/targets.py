@@ -104,7 +104,7 @@ def explain_gpu(stack: str, rule: str, end: str, bound: float) -> Callable[[], s
         if end != " (graph)" and (graph < called / 2 or graph / base <= bound):
             return (
                 f"launches: the kernels alone, in a CUDA graph, take {graph:.2f} of the {called:.2f} ms; the rest is "
-                "Python and launches"
+                f"{'the launch, the look at the alarm and the copy' if end else 'Python and launches'}"
             )
         parts = {name: rows[f"kernel {name} (graph)"]["ms"] for name in ("sketch", "sketch of mixed rows", "combine")}
         if rule == "nnm >> tq":

@@ -27,23 +27,28 @@ class Captured:
         self.rule, self.buffer, self.generator = rule, buffer, generator
         self._alarm = torch.zeros((), dtype=torch.bool, device=buffer.device)
         self._graph = torch.cuda.CUDAGraph()
-        before = None if generator is None else generator.get_state()
         if generator is not None:
             self._graph.register_generator_state(generator)
-        with deferred_alarm(self._alarm):
+        with _untouched(buffer.device, generator), deferred_alarm(self._alarm):
             with apart(buffer.device):
                 self._run()
                 self._run()
-            with undisturbed(), torch.cuda.graph(self._graph):
+            # On a stream of the buffer's device: torch's own belongs to one device, and work on others is not recorded.
+            with undisturbed(), torch.cuda.graph(self._graph, stream=make_stream(buffer.device)):
                 self._value = self._run()
-        if generator is not None and before is not None:
-            generator.set_state(before)
 
     def __call__(self) -> Tensor:
         """The aggregate, (d,), in a tensor of its own; rows that the graph cannot bear are done the usual way."""
+        # As in an uncaptured call, a second attempt draws what the first drew.
+        mark = self.generator.get_state() if self.generator is not None and self.rule.mixers else None
         self._graph.replay()
         value = self._value.clone()
-        return self.rule(self.buffer, generator=self.generator) if self._alarm else value
+        if not self._alarm:
+            return value
+        if self.generator is not None and mark is not None:
+            self.generator.set_state(mark)
+        again: Tensor = self.rule(self.buffer, generator=self.generator)
+        return again
 
     def _run(self) -> Tensor:
         self._alarm.zero_()
@@ -52,10 +57,10 @@ class Captured:
 
 
 def capture(rule: Rule, buffer: Tensor, *, generator: torch.Generator | None = None) -> Captured:
-    """A rule on a buffer that is filled anew in place each round, for the price of its kernels and one launch.
+    """A rule on a buffer that is filled anew in place each round: one launch, a look at the alarm, and the kernels.
 
-    It gives what `rule(buffer)` gives, broken and huge rows included: those raise an alarm, and the call is done again
-    without the graph.
+    It gives what `rule(buffer)` gives, broken and huge rows included: those raise the alarm, and the call is done again
+    without the graph. Of a rule of one's own no method may ask the device for a number, or it cannot be captured.
 
     Args:
         rule: a rule or a chain.
@@ -74,9 +79,27 @@ def capture(rule: Rule, buffer: Tensor, *, generator: torch.Generator | None = N
 
 
 @contextmanager
+def _untouched(device: torch.device, generator: torch.Generator | None) -> Iterator[None]:
+    """What is drawn within is not drawn from the generator; None: torch's own for the device."""
+    before = torch.cuda.get_rng_state(device) if generator is None else generator.get_state()
+    try:
+        yield
+    finally:
+        if generator is None:
+            torch.cuda.set_rng_state(before, device)
+        else:
+            generator.set_state(before)
+
+
+def make_stream(device: torch.device) -> torch.cuda.Stream:
+    """A stream of the device; it need not be the current one."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
 def apart(device: torch.device) -> Iterator[None]:
     """A side stream for what runs before a capture, as torch asks for."""
-    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    stream = make_stream(device)
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
         yield

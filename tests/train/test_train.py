@@ -194,6 +194,31 @@ def test_running_statistics_follow_the_clients(engine: str, statistics: str) -> 
     torch.testing.assert_close(norm.running_var, torch.ones(3), atol=0.1, rtol=0)
 
 
+@pytest.mark.parametrize("engine", ["loop", "vmap", "dense"])
+@pytest.mark.parametrize("statistics", batchnorm.UPDATES)
+def test_running_statistics_move_by_their_policy(engine: str, statistics: str) -> None:
+    means, batch = [1.0, 2.0, 6.0, 50.0], 8
+    clients = [(torch.full((batch, 2), mean), torch.zeros(batch, dtype=torch.int64)) for mean in means]
+    federation = Federation(
+        nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 3)),
+        clients,
+        parse("mean", f=0),
+        parse_attack("lf"),
+        f=1,
+        loss=nn.functional.cross_entropy,
+        classes=3,
+        settings=Settings(rounds=1, batch=batch, statistics=statistics),
+        engine=engine,
+    )
+    federation.round(0, verdict=False)
+    wanted = {
+        "mean": 0.1 * (1 + 2 + 6) / 3,  # the honest alone
+        "median": 0.1 * (2 + 6) / 2,  # everyone
+        "sequential": 0.1 * (0.81 * 1 + 0.9 * 2 + 6),
+    }
+    torch.testing.assert_close(federation.running[:2], torch.full((2,), wanted[statistics]))
+
+
 def test_every_client_has_its_own_dropout() -> None:
     x, y = torch.ones(64, 50), torch.zeros(64, dtype=torch.int64)
     model = nn.Sequential(nn.Dropout(0.5), nn.Linear(50, 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from robagg.captured import apart, undisturbed
+from robagg.captured import apart, make_stream, undisturbed
 from robagg.contract import deferred_alarm
 from robagg.train.federation import Federation
 
@@ -18,12 +18,12 @@ def capture(federation: Federation) -> dict[bool, torch.cuda.CUDAGraph]:
             for _ in range(2):
                 federation.round(None, verdict=verdict)
     with undisturbed(), deferred_alarm(federation.alarm):
-        pool = None
+        pool, stream = None, make_stream(federation.device)
         for verdict in (False, True):
             graph = torch.cuda.CUDAGraph()
             for generator in federation.random.values():
                 graph.register_generator_state(generator)
-            with torch.cuda.graph(graph, pool=pool):
+            with torch.cuda.graph(graph, pool=pool, stream=stream):
                 federation.round(None, verdict=verdict)
             pool = graph.pool()
             graphs[verdict] = graph

@@ -1,0 +1,69 @@
+"""What BatchNorm's policy does to TQ on CIFAR-10: `python benchmarks/running_statistics.py --data DIR --json FILE`.
+
+Table 5's cells of TQ at f=4. Training normalises by each client's own batch, so that the running statistics matter in
+evaluation alone: each run is trained once and evaluated with statistics that were moved in every way there is (of the
+honest clients). One JSON line a run, as they come.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from robagg.attacks import attacks
+from robagg.data import splits
+from robagg.models import batchnorm
+from robagg.rule import parse
+from robagg.task import federate
+from robagg.tasks.cifar10 import CIFAR10
+from robagg.train import Loop
+
+F, ATTACKS = 4, ("ga", "alie", "bf", "ipm", "lf", "mimic")
+
+
+def run(attack: str, augment: bool, seed: int, data: str, device: str) -> dict[str, Any]:
+    task = CIFAR10(augment=augment)
+    split = splits.parse("rho(rho=0.4)")
+    federation, dataset = federate(
+        task, parse("tq", f=F), attacks.parse(attack), split, n=task.n, f=F, seed=seed, root=data, device=device
+    )
+    moved = {how: federation.running.clone() for how in batchnorm.UPDATES}
+    compute = federation._compute
+
+    def watch(asked: list[int]) -> tuple[Tensor, Tensor]:
+        losses, statistics = compute(asked)
+        for how, running in moved.items():
+            running.copy_(batchnorm.update(running, statistics[: federation.h], how))
+        return losses, statistics
+
+    federation._compute = watch
+    loop = Loop(federation, (dataset.test_x, dataset.test_y))
+    loop.run()
+    found: dict[str, Any] = {"rule": "tq", "attack": attack, "augment": augment, "seed": seed}
+    for how, running in moved.items():
+        federation.running = running
+        found[how] = federation.accuracy(loop.test)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, help="folder of the data sets")
+    parser.add_argument("--json", required=True, type=Path, help="where the lines go")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", default="auto")
+    args = parser.parse_args()
+    for seed, augment, attack in product(range(args.seeds), (True, False), ATTACKS):
+        found = run(attack, augment, seed, args.data, args.device)
+        print(*found.values(), flush=True)
+        with args.json.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()
