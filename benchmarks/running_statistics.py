@@ -2,7 +2,7 @@
 
 Table 5's cells of TQ at f=4. Training normalises by each client's own batch, so that the running statistics matter in
 evaluation alone: each run is trained once and evaluated with statistics that were moved in every way there is (of the
-honest clients). One JSON line a run, as they come.
+honest clients). One JSON line a run, as they come; a run that is there already is not done again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="auto")
     args = parser.parse_args()
+    there = [json.loads(line) for line in args.json.read_text().splitlines()] if args.json.exists() else []
+    done = {(run["seed"], run["augment"], run["attack"]) for run in there}
     for seed, augment, attack in product(range(args.seeds), (True, False), ATTACKS):
+        if (seed, augment, attack) in done:
+            continue
         found = run(attack, augment, seed, args.data, args.device)
         print(*found.values(), flush=True)
         with args.json.open("a", encoding="utf-8") as out:
