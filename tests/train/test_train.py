@@ -166,6 +166,17 @@ def test_clients_that_were_not_asked_have_no_weight(clients: list[tuple[Tensor, 
     assert unpack_weights(result.trace.pack(), N).isnan().equal(table.isnan())
 
 
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
+def test_a_run_may_be_on_another_gpu_than_the_current_one(clients: list[tuple[Tensor, Tensor]]) -> None:
+    x, y = (torch.cat(parts) for parts in zip(*clients, strict=True))
+    runs = [
+        train(small_model(), clients, "tq", "ipm", f=F, test=(x, y), device=f"cuda:{k}", rounds=100, rate=0.1)
+        for k in (0, 1)
+    ]
+    assert runs[0].accuracy == pytest.approx(runs[1].accuracy, abs=1)
+    assert runs[1].accuracy > 90
+
+
 def test_the_rate_follows_its_schedule() -> None:
     settings = Settings(rounds=100, rate=0.1, schedule=((0.75, 0.1),))
     assert [settings.rate_at(t) for t in (0, 74, 75, 99)] == pytest.approx([0.1, 0.1, 0.01, 0.01])

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from robagg.kernels import cuda_source, reference
-from robagg.kernels.cuda_gram import KINDS, examine, nearest_means, neighbours, on, walk
+from robagg.kernels.cuda_gram import KINDS, examine, nearest_means, neighbours, walk
+from robagg.kernels.devices import on
 from robagg.kernels.reference import Rows, Sketched
 
 MOST = 64

@@ -6,12 +6,13 @@ The same arithmetic, in float64, as `loop.Loop.weights` with the rules' `pull`, 
 from __future__ import annotations
 
 import struct
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+
+from robagg.kernels.devices import on
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -111,12 +112,6 @@ def _bits(number: float) -> int:
     """The 64 bits of a float64: as a float it would be rounded to float32 on its way to a kernel."""
     bits: int = struct.unpack("<q", struct.pack("<d", number))[0]
     return bits
-
-
-def on(device: torch.device) -> AbstractContextManager[Any]:
-    """Triton launches on the current device."""
-    here = device.type != "cuda" or device.index == torch.cuda.current_device()
-    return nullcontext() if here else torch.cuda.device(device)
 
 
 def _launch(kernel: Any, programs: int, gram: Tensor, *arguments: Any, **options: Any) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from robagg.attack import Attack, View
+from robagg.kernels.devices import on
 from robagg.models import batchnorm
 from robagg.models.flat import Flat
 from robagg.rule import Rule
@@ -63,7 +64,8 @@ class Federation:
         self.shards = Shards(data, self.device)
         self.active = [*range(self.h), *(self.h + k for k in self.wanting)]
         work = Work(loss, settings.local_steps, settings.rate)
-        self.gradients = self._choose(engine, work)
+        with on(self.device):
+            self.gradients = self._choose(engine, work)
         self.sent = torch.zeros(n, self.flat.d, device=self.device, dtype=self.w.dtype)
         """(n, d): the honest clients' momenta, then what the Byzantine send."""
         self.own = torch.zeros(f, self.flat.d, device=self.device, dtype=self.w.dtype) if self.wanting else None

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from robagg.kernels.devices import on
 from robagg.liars import QuorumError
 from robagg.models import batchnorm
 from robagg.train.federation import Federation
@@ -64,7 +65,7 @@ class Loop:
     def run(self, *, resume: Checkpoint | None = None) -> Result:
         """All rounds; `resume` takes up what `checkpoint` was last given, at an evaluation."""
         device = self.federation.device
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        with on(device), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             # Dropout draws from the global generator, which is given back as it was.
             torch.manual_seed(self.federation.dropout_seed)
             return self._run(resume)
