@@ -59,7 +59,10 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
         render_rows(
             "",
             ["experiment", "runs", "on", "seconds", "runs a minute"],
-            [*(tell_cost(f"[{n}](paper/{n}.md)", read_records(n)) for n in done), *tell_totals(done)],
+            [
+                *(line for n in done for line in tell_costs(f"[{n}](paper/{n}.md)", read_records(n))),
+                *tell_costs("all", {key: record for n in done for key, record in read_records(n).items()}),
+            ],
             "markdown",
         ),
         "Seconds are those in which runs were being done, from the records; several runs share a GPU in most of them. "
@@ -85,28 +88,16 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
     return parts
 
 
-def tell_totals(names: Iterable[str]) -> list[list[str]]:
-    """A line for each kind of machine, about all runs that were done on it."""
-    everything = {key: record for name in names for key, record in read_records(name).items()}
-    devices = dict.fromkeys(r["environment"].get("device_name", "?") for r in everything.values())
-    return [
-        tell_cost("all", {k: r for k, r in everything.items() if r["environment"].get("device_name", "?") == device})
-        for device in devices
-    ]
-
-
-def tell_cost(name: str, found: Mapping[str, Record]) -> list[str]:
-    """A line about runs: how many, where, and how long."""
-    records = [*found.values()]
-    devices = dict.fromkeys(r["environment"].get("device_name", "?") for r in records)
-    seconds = measure_wall(records)
-    return [
-        name,
-        f"{len(records)}",
-        ", ".join(devices),
-        f"{seconds:.0f}",
-        f"{60 * len(records) / seconds:.1f}",
-    ]
+def tell_costs(name: str, found: Mapping[str, Record]) -> list[list[str]]:
+    """A line about runs for each kind of machine they were done on: how many, and how long."""
+    by_device: dict[str, list[Record]] = {}
+    for record in found.values():
+        by_device.setdefault(record["environment"].get("device_name", "?"), []).append(record)
+    lines = []
+    for device, records in by_device.items():
+        seconds = measure_wall(records)
+        lines.append([name, f"{len(records)}", device, f"{seconds:.0f}", f"{60 * len(records) / seconds:.1f}"])
+    return lines
 
 
 def measure_wall(records: Iterable[Record]) -> float:
