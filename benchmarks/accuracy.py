@@ -6,6 +6,7 @@ import json
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,17 @@ CLOSE = 0.5
 """Points by which a mean of three seeds may differ."""
 
 
+@cache
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The runs in a file; many cells are in one."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def read_runs(precision: str, rule: str, attack: str, paths: Iterable[Path] = RUNS) -> dict[int, float]:
     """Seed -> accuracy of a cell. tf32 is what a run has that says nothing else."""
     found = {}
     for path in paths:
-        for line in path.read_text().splitlines():
-            run = json.loads(line)
+        for run in read_lines(path):
             spec = run["spec"]
             cell = (spec["task"], spec["rule"], spec["split"], spec["n"], spec["f"], spec["attack"])
             mine = spec["settings"] == ({} if precision == "tf32" else {"precision": precision})
@@ -44,14 +50,10 @@ def average(runs: Mapping[int, float]) -> float:
     return statistics.mean(runs[seed] for seed in range(SEEDS))
 
 
-def read_noise() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in NOISE.read_text().splitlines()]
-
-
 def read_nudged() -> dict[tuple[str, str], list[float]]:
     """Cell -> means of the paper's seeds, one for each way its initial weights were nudged."""
     runs: dict[tuple[str, str], dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for run in read_noise():
+    for run in read_lines(NOISE):
         runs[run["rule"], run["attack"]][run["nudge"]][run["seed"]] = run["accuracy"]
     return {cell: [average(found) for found in nudges.values() if len(found) == SEEDS] for cell, nudges in runs.items()}
 
@@ -68,7 +70,7 @@ def write_again() -> str:
             moved.append(f"{name} {spread}")
         told = ", ".join(f"{mean:.2f}" for mean in means) or "not measured with all seeds"
         rows.append([name, f"{first:.2f}", f"{later:.2f}", f"{later - first:+.2f}", told])
-    chance = [run["accuracy"] for run in read_noise() if (run["rule"], run["attack"]) == ("tq", "alie")]
+    chance = [run["accuracy"] for run in read_lines(NOISE) if (run["rule"], run["attack"]) == ("tq", "alie")]
     seeds = [read_runs("tf32", "tq", "alie", paths) for paths in (RUNS, [AGAIN])]
     ten = [f"{statistics.mean(runs.values()):.1f} ± {statistics.stdev(runs.values()):.1f}" for runs in seeds]
     text = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pictures
 from accuracy import write_again, write_precision
-from targets import list_cpu, list_gpu, read
+from targets import GPU_WAYS, list_cpu, list_gpu, read
 from texts import tabulate, wrap
 from timing import BUSY
 
@@ -207,7 +207,7 @@ def write_gpu() -> str:
         table = []
         for rule in ("copy of x", *GPU_RULES):
             if rule in rows:
-                ways = [rows.get(rule + end) for end in ("", " (captured)", " (graph)")]
+                ways = [rows.get(rule + end) for end in reversed(GPU_WAYS)]
                 told = [[f"{way['ms']:.3f}", f"{way['ratio']:.2f}"] if way else ["", ""] for way in ways]
                 table.append([rule if " of " in rule else f"`{rule}`", *(cell for pair in told for cell in pair)])
         for name, row in rows.items():
@@ -354,7 +354,7 @@ n-f-2 other clients, ours over n-f-1.
 ## Aggregation on a GPU
 
 `python benchmarks/gpu.py` on one NVIDIA H200. Called by itself, a rule on a small stack waits for Python and for
-its launches; in a CUDA graph, as a training round uses it, only the kernels count. `robagg.capture(rule, x)` gives a
+its launches; in a CUDA graph, as a training round uses it, only the kernels count. `robagg.Captured(rule, x)` gives a
 loop of one's own such a graph: its calls (captured) launch it, ask whether a row was broken, and copy the result.
 
 {write_gpu()}

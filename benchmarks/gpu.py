@@ -2,7 +2,7 @@
 
 Needs torch, numpy, triton and the package (installed, or PYTHONPATH=src). Every case stands alone: one that fails
 prints its traceback and the next runs. Times are medians by CUDA events around one eager call on an idle device,
-launches included; "captured" is a call of what `robagg.capture` gives, "graph" the replay of a graph alone. Ratios are
+launches included; "captured" is a call of a `robagg.Captured`, "graph" the replay of a graph alone. Ratios are
 to `x.mean(0)` on the same stack. ByzFL and byzpy are measured where `benchmarks/.peers` holds them or the network has
 them. `--tune` tries other plans.
 
@@ -191,7 +191,7 @@ def check_walks(n: int) -> None:
 def check_capture(text: str, n: int, d: int) -> None:
     """A captured rule on other rows than it was captured with: sound ones, then with a broken and with huge ones."""
     x, rule = stack("random", n, d), robagg.parse(text, f=n // 4)
-    aggregate = robagg.capture(rule, x)
+    aggregate = robagg.Captured(rule, x)
     x.copy_(stack("random", n, d))
     first, wanted = aggregate(), rule(x)
     errors = {"off": off(first, wanted)}
@@ -207,7 +207,7 @@ def check_captured_draws() -> None:
     """What is random is drawn anew by every call, and as an uncaptured call draws it."""
     x, rule = stack("random", 20, 1001), robagg.parse("bucketing >> cm", f=5)
     draws = [torch.Generator("cuda").manual_seed(1) for _ in range(2)]
-    aggregate = robagg.capture(rule, x, generator=draws[0])
+    aggregate = robagg.Captured(rule, x, generator=draws[0])
     values, wanted = [], []
     for broken in (False, False, True, False):  # a broken row is found after the draw, which must not be lost
         x[0] = torch.nan if broken else 1.0
@@ -223,7 +223,7 @@ def check_captured_elsewhere() -> None:
         print("       captured on another device: not checked, there is one only")
         return
     x, rule = stack("random", 20, 1001).to("cuda:1"), robagg.parse("tq", f=5)
-    aggregate = robagg.capture(rule, x)
+    aggregate = robagg.Captured(rule, x)
     x.copy_(stack("random", 20, 1001))
     check("captured on another device", {"off": off(aggregate(), rule(x))}, 0.0)
 
@@ -290,7 +290,7 @@ def time_rules(table: str, n: int, stacks: list[Tensor], mean: float, rules: Ite
         with case(f"{table}: {text}"):
             rule = robagg.parse(text, f=n // 4)
             keep(text, "", measure(rule, stacks))
-            captured = {id(x): robagg.capture(rule, x) for x in stacks}
+            captured = {id(x): robagg.Captured(rule, x) for x in stacks}
             keep(text, " (captured)", measure(lambda x, captured=captured: captured[id(x)](), stacks))
             captured.clear()
             with deferred_alarm(flag):

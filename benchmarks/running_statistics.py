@@ -15,6 +15,7 @@ from typing import Any
 
 from torch import Tensor
 
+from noise import ATTACKS
 from robagg.attacks import attacks
 from robagg.data import splits
 from robagg.models import batchnorm
@@ -23,7 +24,7 @@ from robagg.task import federate
 from robagg.tasks.cifar10 import CIFAR10
 from robagg.train import Loop
 
-F, ATTACKS = 4, ("ga", "alie", "bf", "ipm", "lf", "mimic")
+F = 4
 
 
 def run(attack: str, augment: bool, seed: int, data: str, device: str) -> dict[str, Any]:

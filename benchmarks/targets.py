@@ -16,7 +16,7 @@ from timing import BUSY
 
 RESULTS = Path(__file__).parent / "results"
 CPU_STACKS = {"cpu-n20": "n=20, d=1.2M", "cpu-n25": "n=25, d=11M", "cpu-n64": "n=64, d=1M"}
-GPU_WAYS = {" (graph)": "in a CUDA graph", " (captured)": "by `robagg.capture`", "": "called by itself"}
+GPU_WAYS = {" (graph)": "in a CUDA graph", " (captured)": "by `robagg.Captured`", "": "called by itself"}
 """How a rule's name ends in the figures, and in words: the kernels alone, as users can have it, and without a graph."""
 GPU_STACKS = ("n=20 d=1.2M float32", "n=25 d=11M float32")
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import robagg as ra
-from robagg.captured import Captured, undisturbed
+from robagg.captured import undisturbed
 from robagg.contract import deferred_alarm
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -28,13 +28,13 @@ needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a C
 )
 def test_what_cannot_be_captured_is_refused_in_a_sentence(rows: object, came: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"an (n, d) tensor on a CUDA device, got {came}")):
-        ra.capture(ra.TQ(f=1), rows)  # type: ignore[arg-type]
+        ra.Captured(ra.TQ(f=1), rows)  # type: ignore[arg-type]
 
 
 class Stand:
     """A graph's stand-in on a CPU: a replay does again what was captured, and nobody asks for the alarm in it."""
 
-    def __init__(self, captured: Captured) -> None:
+    def __init__(self, captured: ra.Captured) -> None:
         self.captured = captured
 
     def replay(self) -> None:
@@ -46,7 +46,7 @@ class Stand:
 def test_calls_with_broken_rows_give_and_draw_what_the_rule_does(text: str) -> None:
     rule, x = ra.parse(text, f=3), torch.randn(11, 50)
     draws = [torch.Generator().manual_seed(1) for _ in range(2)]
-    captured = Captured.__new__(Captured)
+    captured = ra.Captured.__new__(ra.Captured)
     captured.rule, captured.buffer, captured.generator = rule, x, draws[0]
     captured._alarm, captured._graph = torch.zeros((), dtype=torch.bool), Stand(captured)  # type: ignore[assignment]
     for first in (1.0, torch.nan, 1e38, 1.0):
@@ -58,7 +58,7 @@ def test_calls_with_broken_rows_give_and_draw_what_the_rule_does(text: str) -> N
 @pytest.mark.parametrize("text", ["tq", "cm", "krum", "nnm >> tq"])
 def test_it_gives_what_the_rule_gives_also_with_broken_and_huge_rows(text: str) -> None:
     rule, x = ra.parse(text, f=3), torch.randn(11, 1000, device="cuda")
-    aggregate = ra.capture(rule, x)
+    aggregate = ra.Captured(rule, x)
     x.copy_(torch.randn(11, 1000))
     first, wanted = aggregate(), rule(x)
     assert torch.equal(first, wanted)
@@ -72,7 +72,7 @@ def test_it_gives_what_the_rule_gives_also_with_broken_and_huge_rows(text: str) 
 def test_every_call_draws_anew_and_what_the_rule_would_draw() -> None:
     rule, x = ra.parse("bucketing >> cm", f=3), torch.randn(11, 1000, device="cuda")
     draws = [torch.Generator("cuda").manual_seed(1) for _ in range(2)]
-    aggregate = ra.capture(rule, x, generator=draws[0])
+    aggregate = ra.Captured(rule, x, generator=draws[0])
     values = []
     for first in (1.0, 1.0, torch.nan, 1.0):
         x[0] = first
@@ -84,7 +84,7 @@ def test_every_call_draws_anew_and_what_the_rule_would_draw() -> None:
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
 def test_the_buffer_may_lie_on_another_device_than_the_current_one() -> None:
     rule, x = ra.TQ(f=3), torch.randn(11, 1000, device="cuda:1")
-    aggregate = ra.capture(rule, x)
+    aggregate = ra.Captured(rule, x)
     x.copy_(torch.randn(11, 1000))
     assert torch.equal(aggregate(), rule(x))
 

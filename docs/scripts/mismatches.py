@@ -181,10 +181,9 @@ def tell_phases() -> str:
     return (
         "Under all attacks but ALIE TQ is at first the median and averages later: from about the twentieth round tau "
         "is less than any client's distance from the median, and all are cut; once gradients agree more it keeps them. "
-        "The share of the recorded "
-        "rounds (every twentieth) in which nine of ten honest clients or more are cut, a seed each, and in brackets "
-        f"where the run ends: {'; '.join(told)}. Under BF and MIMIC the number goes with when that ends: "
-        "the runs in which it never does end lowest."
+        "The share of the recorded rounds (every twentieth) in which nine of ten honest clients or more are cut, a "
+        f"seed each, and in brackets where the run ends: {'; '.join(told)}. Under BF and MIMIC the number goes with "
+        "when that ends: the runs in which it never does end lowest."
     )
 
 

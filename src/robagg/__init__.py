@@ -7,7 +7,7 @@
 True
 """
 
-from robagg.captured import capture
+from robagg.captured import Captured
 from robagg.liars import QuorumError
 from robagg.mixers import NNM, Bucketing, Clipping
 from robagg.rule import GramRule, Mixer, Pipe, Rule, SortedRule, parse
@@ -27,6 +27,7 @@ __all__ = [
     "TM",
     "TQ",
     "Bucketing",
+    "Captured",
     "Clipping",
     "GramRule",
     "Huber",
@@ -40,7 +41,6 @@ __all__ = [
     "Sketch",
     "SortedRule",
     "Verdict",
-    "capture",
     "parse",
     "train",
 ]

@@ -18,9 +18,26 @@ from robagg.rule import Rule
 
 
 class Captured:
-    """What `capture` gives: call it for the aggregate of what the buffer holds now."""
+    """A rule on a buffer that is filled anew in place each round: one launch, a look at the alarm, and the kernels.
 
-    def __init__(self, rule: Rule, buffer: Tensor, generator: torch.Generator | None = None) -> None:
+    A call gives what `rule(buffer)` gives, broken and huge rows included: those raise the alarm, and the call is done
+    again without the graph. Of a rule of one's own no method may ask the device for a number, or it cannot be captured.
+
+    Args:
+        rule: a rule or a chain.
+        buffer: (n, d) on a CUDA device. The graph reads this very tensor: fill it with `copy_`, do not replace it.
+        generator: on the buffer's device, for what is random; None means torch's default one.
+
+    Example:
+        >>> import robagg as ra
+        >>> x = torch.randn(20, 1000, device="cuda")  # doctest: +SKIP
+        >>> aggregate = ra.Captured(ra.TQ(f=6), x)  # doctest: +SKIP
+        >>> x.copy_(torch.randn(20, 1000))  # doctest: +SKIP
+        >>> aggregate().shape  # doctest: +SKIP
+        torch.Size([1000])
+    """
+
+    def __init__(self, rule: Rule, buffer: Tensor, *, generator: torch.Generator | None = None) -> None:
         if not isinstance(buffer, Tensor) or buffer.ndim != 2 or not buffer.is_cuda:
             came = f"{tuple(buffer.shape)} on {buffer.device}" if isinstance(buffer, Tensor) else type(buffer).__name__
             raise ValueError(f"a CUDA graph needs its rows in an (n, d) tensor on a CUDA device, got {came}")
@@ -54,28 +71,6 @@ class Captured:
         self._alarm.zero_()
         value: Tensor = self.rule(self.buffer, generator=self.generator)
         return value
-
-
-def capture(rule: Rule, buffer: Tensor, *, generator: torch.Generator | None = None) -> Captured:
-    """A rule on a buffer that is filled anew in place each round: one launch, a look at the alarm, and the kernels.
-
-    It gives what `rule(buffer)` gives, broken and huge rows included: those raise the alarm, and the call is done again
-    without the graph. Of a rule of one's own no method may ask the device for a number, or it cannot be captured.
-
-    Args:
-        rule: a rule or a chain.
-        buffer: (n, d) on a CUDA device. The graph reads this very tensor: fill it with `copy_`, do not replace it.
-        generator: on the buffer's device, for what is random; None means torch's default one.
-
-    Example:
-        >>> import robagg as ra
-        >>> x = torch.randn(20, 1000, device="cuda")  # doctest: +SKIP
-        >>> aggregate = ra.capture(ra.TQ(f=6), x)  # doctest: +SKIP
-        >>> x.copy_(torch.randn(20, 1000))  # doctest: +SKIP
-        >>> aggregate().shape  # doctest: +SKIP
-        torch.Size([1000])
-    """
-    return Captured(rule, buffer, generator)
 
 
 @contextmanager
