@@ -66,8 +66,8 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
             "markdown",
         ),
         "Seconds are those in which runs were being done, from the records; several runs share a GPU in most of them. "
-        "A run that two experiments share is in the lines of both, and once in the total. "
-        + (f"Not run yet: {', '.join(left)}." if left else ""),
+        "A run that two experiments share is in the lines of both, and once in the total."
+        + (f" Not run yet: {', '.join(left)}." if left else ""),
         "## How near, and which orderings hold",
     ]
     for name in done:
