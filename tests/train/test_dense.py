@@ -106,6 +106,41 @@ def test_every_convolution_agrees(method: str, kind: str, channels_last: bool) -
     agree(nn.Sequential(*layers).double(), x, y, method=method, channels_last=channels_last)
 
 
+@pytest.mark.parametrize("groups", [1, 2, 6])
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_group_norm_agrees(groups: int, affine: bool, channels_last: bool) -> None:
+    """Of images, of sequences and of plain vectors, with weights of its own that are not 1 and 0."""
+    norms = [nn.GroupNorm(groups, 6, affine=affine) for _ in range(3)]
+    model = nn.Sequential(
+        nn.Conv2d(4, 6, 3),
+        norms[0],
+        nn.ReLU(),
+        nn.Flatten(2),
+        norms[1],
+        nn.Flatten(),
+        nn.Linear(252, 6),
+        norms[2] if groups < 6 else nn.Identity(),
+        nn.Linear(6, 10),
+    )
+    g = torch.Generator().manual_seed(1)
+    for norm in norms:
+        for parameter in norm.parameters():
+            parameter.data.normal_(generator=g)
+    x, y = batches((4, 9, 8))
+    agree(model.double(), 3 * x + 5, y, channels_last=channels_last)
+
+
+@pytest.mark.parametrize("norm", [nn.BatchNorm2d(6), nn.GroupNorm(6, 6)])
+def test_a_bias_that_a_norm_takes_away_is_no_difference(norm: nn.Module) -> None:
+    """Its gradient is 0 but for rounding, which need not agree."""
+    model = nn.Sequential(nn.Conv2d(4, 6, 3), norm, nn.ReLU(), nn.Flatten(), nn.Linear(252, 10))
+    x, y = batches((4, 9, 8))
+    engine = dense(batchnorm.convert(model.double()).train())
+    engine.run(x, y)
+    assert engine.note is None
+
+
 class Twice(nn.Module):
     def __init__(self) -> None:
         super().__init__()

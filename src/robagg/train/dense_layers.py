@@ -76,6 +76,8 @@ def forwards(module: nn.Module) -> Callable[..., Tensor] | None:
         return conv2d
     if own is nn.MaxPool2d.forward:
         return max_pool
+    if own is nn.GroupNorm.forward:
+        return group_norm
     return batch_norm if own is ClientBatchNorm.forward else None
 
 
@@ -219,6 +221,44 @@ class _BatchNorm(torch.autograd.Function):
         x, mean, inverse, *weight = ctx.saved_tensors
         into, by_weight, by_bias = ctx.kernels.backward(
             grads[0], x, mean, inverse, weight[0] if weight else None, ctx.eps
+        )
+        for sink, value in zip(ctx.sinks, (by_weight, by_bias), strict=True):
+            if sink is not None:
+                sink.put(value)
+        return None, into, None, None, None, None, None, None, None
+
+
+def group_norm(layer: nn.GroupNorm, through: Pass, x: Tensor) -> Tensor:
+    sinks = through.sink(layer.weight), through.sink(layer.bias)
+    settings = (_values(layer.weight), _values(layer.bias), layer.num_groups, layer.eps, through.clients)
+    output: Tensor = _apply(_GroupNorm, through.anchor, x, *settings, *sinks)
+    return output
+
+
+class _GroupNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        anchor: Tensor,
+        x: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        groups: int,
+        eps: float,
+        clients: int,
+        to_weight: Sink | None,
+        to_bias: Sink | None,
+    ) -> Tensor:
+        output, mean, inverse = dense_norm.normalise_groups(x, weight, bias, groups, eps)
+        ctx.save_for_backward(x, mean, inverse, *([] if weight is None else [weight]))
+        ctx.clients, ctx.sinks = clients, (to_weight, to_bias)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        x, mean, inverse, *weight = ctx.saved_tensors
+        into, by_weight, by_bias = dense_norm.differentiate_groups(
+            grads[0], x, mean, inverse, weight[0] if weight else None, ctx.clients
         )
         for sink, value in zip(ctx.sinks, (by_weight, by_bias), strict=True):
             if sink is not None:

@@ -1,4 +1,4 @@
-"""BatchNorm of one dense batch by the statistics of each client's own samples."""
+"""BatchNorm of one dense batch by the statistics of each client's own samples, and GroupNorm by each sample's own."""
 
 from __future__ import annotations
 
@@ -109,3 +109,43 @@ def _parts(x: Tensor, clients: int) -> tuple[Tensor, list[int]]:
 
 def _channels(values: Tensor, parts: Tensor) -> Tensor:
     return values.view(-1, *(1,) * (parts.ndim - 3))
+
+
+def normalise_groups(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """GroupNorm's output, and the mean and 1 / sqrt(variance + eps) of each sample's groups, (N, 1, groups, 1)."""
+    parts = _groups(x, groups)
+    variance, mean = torch.var_mean(parts, (1, 3), correction=0, keepdim=True)
+    inverse = torch.rsqrt(variance + eps)
+    scale = inverse if weight is None else inverse * weight.view(groups, -1)
+    shift = -mean * scale if bias is None else torch.addcmul(bias.view(groups, -1), mean, scale, value=-1)
+    return _images(torch.addcmul(shift, parts, scale), x), mean, inverse
+
+
+def differentiate_groups(
+    g: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor | None, clients: int
+) -> Backward:
+    """The gradients with respect to x, weight and bias, the last two (clients, C)."""
+    groups = mean.shape[2]
+    own, normal = _groups(g, groups), (_groups(x, groups) - mean) * inverse
+    # Each sample's sums first: of its channels they make the clients' gradients, of its groups what x needs.
+    by_bias, by_weight = own.sum(1, keepdim=True), (own * normal).sum(1, keepdim=True)
+    whole = 1 if weight is None else weight.view(groups, -1)
+    count = normal[0].numel() // groups
+    drift, slope = ((whole * by).sum(3, keepdim=True) / count for by in (by_bias, by_weight))
+    into = inverse * torch.addcmul(whole * own - drift, normal, slope, value=-1)
+    by_weight, by_bias = (by.reshape(clients, -1, x.shape[1]).sum(1) for by in (by_weight, by_bias))
+    return _images(into, x), by_weight, by_bias
+
+
+def _groups(x: Tensor, groups: int) -> Tensor:
+    """(N, places, groups, C / groups); of channels-last images without a copy."""
+    x = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+    places = x.flatten(2) if x.ndim > 2 else x.unsqueeze(2)
+    return places.transpose(1, 2).reshape(len(x), -1, groups, x.shape[1] // groups)
+
+
+def _images(parts: Tensor, like: Tensor) -> Tensor:
+    """What `_groups` took apart, as it was."""
+    return parts.flatten(2).transpose(1, 2).reshape(like.shape).to(like.dtype)
