@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from pathlib import Path
@@ -64,16 +65,23 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()
     cells = [tuple(cell.split()) for cell in args.cells.split(",")] if args.cells else CELLS
-    there = [json.loads(line) for line in args.json.read_text().splitlines()] if args.json.exists() else []
-    done = {(r["rule"], r["attack"], r["seed"], r["nudge"]) for r in there}
     jobs = [(*cell, seed, k) for k, seed, cell in product(range(1, args.nudges + 1), range(args.seeds), cells)]
-    jobs = [job for job in jobs if job not in done]
+    gather(run, jobs, ("rule", "attack", "seed", "nudge"), args)
+
+
+def gather(
+    work: Callable[..., dict[str, Any]], jobs: list[tuple[Any, ...]], names: tuple[str, ...], args: argparse.Namespace
+) -> None:
+    """Do the jobs whose values, by these names, no line of `args.json` has, in so many processes; a line each."""
+    there = [json.loads(line) for line in args.json.read_text().splitlines()] if args.json.exists() else []
+    done = {tuple(record[name] for name in names) for record in there}
+    left = [job for job in jobs if job not in done]
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(args.workers, mp_context=fresh) as pool, args.json.open("a", encoding="utf-8") as out:
-        waiting = [pool.submit(run, *job, args.data, args.device) for job in jobs]
+        waiting = [pool.submit(work, *job, args.data, args.device) for job in left]
         for count, future in enumerate(as_completed(waiting), start=1):
             found = future.result()
-            print(f"[{count}/{len(jobs)}]", *found.values(), flush=True)
+            print(f"[{count}/{len(left)}]", *found.values(), flush=True)
             out.write(json.dumps(found) + "\n")
             out.flush()
 
