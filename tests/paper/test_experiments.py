@@ -16,13 +16,14 @@ from robagg.lab.paper import NAMES, Computation, Experiment, Only, Plan, find, p
 from robagg.lab.paper.axes import ATTACKS, CNN_RULES, RHOS, RULES
 from robagg.lab.paper.mca_sigma import make_experiment
 from robagg.lab.paper.perform import foresee, perform
+from robagg.lab.paper.tq_open import TQLast, TQOpen
 from robagg.lab.paper.tq_true import TQTrue
 from robagg.rules import TQ
 
 CELLS = {
     "fig2": 36, "fig3": 27 * 8, "fig4": 27 * 8, "fig5": 36, "fig6": 6 * 7, "fig7": 6 * 7, "fig8": 3 * 7, "fig9": 3 * 7,
-    "table3": 18 * 8, "table4": 12 * 8, "table5": 18 * 7, "table5-plain": 42, "appendix": 18 * 8,
-    "nlp": 8 * 8, "mca-sigma": 42,
+    "table3": 18 * 8, "table4": 12 * 8, "table5": 18 * 7, "table5-plain": 42,
+    "table5-short": 42, "appendix": 18 * 8, "nlp": 8 * 8, "mca-sigma": 42, "tq-table3": 30, "tq-table5": 30,
 }  # fmt: skip
 
 
@@ -132,6 +133,35 @@ def test_tq_with_the_true_tau_follows_its_definition() -> None:
     torch.testing.assert_close(TQTrue(f=4)(x), v)
     torch.testing.assert_close(TQTrue(f=3, honest=7)(x), TQTrue(f=3, honest=7)(x.clone()))
     torch.testing.assert_close(TQTrue(f=0)(x), TQ(f=0)(x))
+
+
+@pytest.mark.parametrize(
+    ("begin", "factor"), [("median", 1.0), ("median", 1.4826), ("mean", 1.0), ("mean", 1.4826), ("last", 1.0)]
+)
+def test_tq_from_other_starts_follows_its_definition(begin: str, factor: float) -> None:
+    """Rows whose median is far from their mean, so that the start decides who is inside."""
+    x = torch.randn(11, 6, generator=torch.Generator().manual_seed(2), dtype=torch.float64).exp()
+    x[8:] *= -2.0
+    n, f = 11, 3
+    median, last = x.median(0).values, x[0] + 0.1
+    spread = (factor * (x - median).abs().median(0).values).square().sum()
+    v = {"median": median, "mean": x.mean(0), "last": last}[begin]
+    for _ in range(10):
+        tau2 = (n - f) / f * ((v - median).square().sum() + spread)
+        v = v + (x - v)[(x - v).square().sum(1) <= tau2].sum(0) / n
+    rule = TQLast(f=3) if begin == "last" else TQOpen(f=3, from_mean=begin == "mean", factor=factor)
+    torch.testing.assert_close(rule.step(x, last)[0].value, v)
+    plain = (TQ(f=3)(x) - v).norm() < 1e-9
+    assert plain == ((begin, factor) == ("median", 1.0))
+
+
+def test_short_runs_are_short_but_for_a_quick_look() -> None:
+    experiment = experiment_of("table5-short")
+    assert experiment.lay()[0].run.effective.rounds == 2000
+    assert experiment.lay(Plan(rounds=7))[0].run.effective.rounds == 7
+    assert experiment.lay(Plan(quick=True))[0].run.effective.rounds == 200
+    with pytest.raises(ValueError, match="factor"):
+        TQOpen(f=3, factor=0.0)
 
 
 def test_runs_are_done_once_and_workers_know_what_only_one_figure_needs(tmp_path: Path) -> None:

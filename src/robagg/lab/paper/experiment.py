@@ -74,6 +74,7 @@ class Experiment:
         panels: the grids.
         columns: what the columns are: attack (which has a worst case), f, rho; empty: what their names say.
         seeds: how many; 3 in the paper's tables.
+        rounds: how many, where it is not the task's own number.
         numbers: the table of the paper's numbers that it is compared with.
         claims: orderings that the paper claims.
         plugins: files with what only this experiment needs.
@@ -87,6 +88,7 @@ class Experiment:
     panels: tuple[Panel, ...]
     columns: str = "attack"
     seeds: int = 1
+    rounds: int | None = None
     numbers: str | None = None
     claims: tuple[Claim, ...] = ()
     plugins: tuple[str, ...] = ()
@@ -135,8 +137,9 @@ class Experiment:
         task = fields.pop("task", self.task)
         mixer, rule, rho = fields.pop("mixer", ""), fields.pop("rule"), fields.pop("rho")
         settings = dict(QUICK_SETTINGS) if plan.quick else {}
-        if plan.rounds is not None:
-            settings["rounds"] = plan.rounds
+        rounds = plan.rounds or (None if plan.quick else self.rounds)
+        if rounds is not None:
+            settings["rounds"] = rounds
         return Run(
             rule=f"{mixer} >> {rule}" if mixer else rule,
             split=f"rho(rho={rho!r})",

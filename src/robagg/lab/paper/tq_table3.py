@@ -1,0 +1,34 @@
+"""TQ on Table 3 at f=6, with what the paper leaves open done otherwise: each row compared with the paper's TQ."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from robagg.lab.paper import table3
+from robagg.lab.paper.axes import ATTACKS, vary
+from robagg.lab.paper.experiment import Panel
+from robagg.lab.paper.tq_open import NORMAL
+
+ROWS = vary(
+    "rule",
+    {
+        "TQ": "tq",
+        "TQ (from the mean)": "tqopen(from_mean=True)",
+        "TQ (from the last)": "tqlast",
+        "TQ (factor)": f"tqopen(factor={NORMAL})",
+        "TQ (mean, factor)": f"tqopen(from_mean=True, factor={NORMAL})",
+    },
+)
+
+EXPERIMENT = replace(
+    table3.EXPERIMENT,
+    name="tq-table3",
+    title="MNIST, rho=0.5: TQ from other starts, and with a factor on its MADs",
+    panels=(Panel("f=6", ROWS, ATTACKS, {"f": 6, "rho": 0.5}),),
+    seeds=1,
+    claims=(),
+    plugins=(str(Path(__file__).with_name("tq_open.py")),),
+    notes=(
+        "The paper does not say where TQ starts. Ours starts from the median; here also from the mean of all rows, and "
+        f"from the last aggregate. The factor is {NORMAL}, with which the MAD of normal data is their deviation.",
+    ),
+)
