@@ -72,7 +72,10 @@ def main() -> None:
 def gather(
     work: Callable[..., dict[str, Any]], jobs: list[tuple[Any, ...]], names: tuple[str, ...], args: argparse.Namespace
 ) -> None:
-    """Do the jobs whose values, by these names, no line of `args.json` has, in so many processes; a line each."""
+    """Do the jobs whose values, by these names, no line of `args.json` has, in `args.workers` processes; a line each.
+
+    `work` is given a job's values, and `args.data` and `args.device`.
+    """
     there = [json.loads(line) for line in args.json.read_text().splitlines()] if args.json.exists() else []
     done = {tuple(record[name] for name in names) for record in there}
     left = [job for job in jobs if job not in done]

@@ -79,7 +79,10 @@ class Groups(CIFAR10):
 
 
 class Crops:
-    """Crops and flips that are the same for all clients, drawn anew every so many rounds."""
+    """Crops and flips that are the same for all clients, drawn anew every so many rounds.
+
+    It counts calls: the few with which a round is tried before it is captured make the first stretch shorter.
+    """
 
     def __init__(self, rounds: int) -> None:
         self.rounds, self.t, self.kept = rounds, torch.zeros(()), torch.zeros(0)
@@ -154,6 +157,8 @@ def run(change: str, cell: str, seed: int, data: str, device: str) -> dict[str, 
     federation, dataset = federate(
         task, parse(rule, f=f), attacks.parse(attack), split, n=task.n, f=f, seed=seed, root=data, device=device
     )
+    if federation.notes:
+        raise RuntimeError(f"clients share masks in one dense batch, and this is none: {federation.notes[0]}")
     if warm:
         begin_with_gradients(federation)
     result = Loop(federation, (dataset.test_x, dataset.test_y)).run()

@@ -8,14 +8,13 @@ honest clients). One JSON line a run, as they come; a run that is there already 
 from __future__ import annotations
 
 import argparse
-import json
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from noise import ATTACKS
+from noise import ATTACKS, gather
 from robagg.attacks import attacks
 from robagg.data import splits
 from robagg.models import batchnorm
@@ -58,16 +57,9 @@ def main() -> None:
     parser.add_argument("--json", required=True, type=Path, help="where the lines go")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--workers", type=int, default=1)
     args = parser.parse_args()
-    there = [json.loads(line) for line in args.json.read_text().splitlines()] if args.json.exists() else []
-    done = {(run["seed"], run["augment"], run["attack"]) for run in there}
-    for seed, augment, attack in product(range(args.seeds), (True, False), ATTACKS):
-        if (seed, augment, attack) in done:
-            continue
-        found = run(attack, augment, seed, args.data, args.device)
-        print(*found.values(), flush=True)
-        with args.json.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(found) + "\n")
+    gather(run, [*product(ATTACKS, (True, False), range(args.seeds))], ("attack", "augment", "seed"), args)
 
 
 if __name__ == "__main__":

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from pathlib import Path
-from statistics import fmean, median
+from collections.abc import Callable
+from statistics import fmean
+
+from changes import MNIST, tell_changes
+from cifar import tell_cifar
+from records import STORES, measure_cut, read_records, read_rule
 
 from robagg.data import splits
-from robagg.lab import Store
 from robagg.lab.store import Record
-from robagg.report.board import Board, Spot
+from robagg.report.board import Board
 from robagg.report.compare import Pair, compare
 
-RESULTS = Path(__file__).parents[2] / "results"
-STORES = RESULTS / "paper"
-STATISTICS = RESULTS / "running-statistics.jsonl"
-"""TQ's runs on CIFAR-10, each evaluated with running BatchNorm statistics that were moved in three ways."""
-PROTOCOL = RESULTS / "protocol.jsonl"
-"""Runs in which a detail of the protocol was another."""
-DETAILS = {
-    "group-norm": "with GroupNorm in place of BatchNorm",
-    "crops-shared": "with crops that all clients share for 30 rounds",
-    "crops-black": "with black borders of crops",
-}
-NAMES = {"rfa": "RFA", "tm": "TM", "cm": "CM", "huber": "Huber", "tq": "TQ"}
-STEEP = (("RFA", "ALIE"), ("RFA", "BF"), ("RFA", "IPM"), ("TM", "BF"), ("Huber", "BF"))
-"""Cells whose curves still rise steeply, or fall, in the second half."""
 Belongs = Callable[[str, str, Pair], bool]
 REASONS: dict[str, tuple[Belongs, str]] = {
     "Collapsed in both": (
@@ -67,17 +53,6 @@ REASONS: dict[str, tuple[Belongs, str]] = {
 }
 
 
-@cache
-def read_records(name: str) -> dict[str, Record]:
-    """An experiment's runs that came to an end, by their keys."""
-    return {key: r for key, r in Store(STORES / f"{name}.jsonl").read().records.items() if r["status"] == "ok"}
-
-
-def read_rule(rule: str, name: str) -> list[Record]:
-    """A rule's runs in an experiment."""
-    return [record for record in read_records(name).values() if record["spec"]["rule"].startswith(f"{rule}(")]
-
-
 def tell_mismatches(boards: dict[str, Board]) -> list[str]:
     """The cells that are not near the paper's, gathered under their reasons."""
     reasons = {title: reason for title, (_, reason) in REASONS.items()} | {"CIFAR-10": tell_cifar(boards)}
@@ -97,123 +72,8 @@ def tell_mismatches(boards: dict[str, Board]) -> list[str]:
     for title, cells in far.items():
         if cells:
             parts.append(f"**{title}.** {reasons.get(title, 'No reason is known.')}\n\n{'; '.join(cells)}.")
-    return [*parts, *tell_figures()]
-
-
-def tell_cifar(boards: dict[str, Board]) -> str:
-    """What is known of CIFAR-10's differences: augmentation, BatchNorm's policy, and when TQ begins to average."""
-    text = (
-        "At f=4; TQ with three seeds, the others with one. The paper does not say whether training images are cropped "
-        "and flipped at random; ours are, in the cells listed here, and nearly all end above the paper's, by 2 to 6 "
-        "points for most. Krum and MCA are other rules here than there."
-    )
-    both = [compare(boards[name]) if name in boards else {} for name in ("table5", "table5-plain")]
-    shared = [spot for spot in both[0] if spot in both[1]]
-    if not shared:
-        return text
-    rows = dict.fromkeys(row for _, row, _ in shared)
-    apart = {row: [measure_apart(pairs, shared, row) for pairs in both] for row in rows}
-    listed = ", ".join(f"{row} {a:.1f} and {b:.1f}" for row, (a, b) in apart.items())
-    ours = [spot for spot in shared if spot[1] == "TQ"]
-    cut, plain = (", ".join(f"{spot[2]} {pairs[spot].difference:+.1f}" for spot in ours) for pairs in both)
-    return "\n\n".join(
-        [
-            f"{text} "
-            "The rows that were also run with images as they are, one seed ([table5-plain](paper/table5-plain.md)), "
-            f"differ from the paper's, in points a cell, with cropped images and without, by: {listed}. TQ against the "
-            f"paper's: cropped {cut}; as they are {plain}.",
-            tell_offset(*both),
-            tell_protocol(both[0]),
-            tell_drop(both[0]),
-            tell_statistics(),
-            tell_phases(),
-        ]
-    )
-
-
-def tell_offset(cropped: Mapping[Spot, Pair], plain: Mapping[Spot, Pair]) -> str:
-    """How much of the differences is one number, the same for all cells."""
-    same = [spot for spot in cropped if spot[1] != "Krum" and not spot[1].startswith("MCA")]
-    shared = [spot for spot in same if spot in plain]
-    near, middle = count_near(cropped, same)
-    return (
-        f"With cropped images the table is the paper's but for a constant: of the {len(same)} cells of rules that are "
-        f"the same there {near} lie within 1.5 points of {middle:+.1f}. Of the {len(shared)} cells that were run both "
-        f"ways {count_near(cropped, shared)[0]} lie so near to one constant with cropped images, "
-        f"{count_near(plain, shared)[0]} without. That speaks for cropping in the paper, and for a difference that "
-        "adds about the same to every cell."
-    )
-
-
-def tell_protocol(cropped: Mapping[Spot, Pair]) -> str:
-    """What became of cells in which a detail of the protocol was another."""
-    changed: dict[str, list[str]] = {}
-    for line in PROTOCOL.read_text(encoding="utf-8").splitlines():
-        run = json.loads(line)
-        if run["change"] in DETAILS:
-            rule, attack = run["cell"].split()
-            pair = cropped["f=4", NAMES[rule], attack.upper()]
-            told = f"{NAMES[rule]} {attack.upper()} {run['accuracy']:.1f} instead of {pair.ours:.1f} ({pair.paper:.1f})"
-            changed.setdefault(run["change"], []).append(told)
-    listed = "; ".join(f"{DETAILS[change]} {', '.join(cells)}" for change, cells in changed.items())
-    return f"Tried alone, a seed each (`benchmarks/protocol.py`; the paper's in brackets): {listed}."
-
-
-def estimate_drop(record: Record, at: int) -> float:
-    """Where a run would have ended with a drop of its rate at another round, from its curve.
-
-    The accuracy around that round, and the step that the drop made at 0.75 T.
-    """
-    curve = dict(record["curve"])
-    step = fmean(curve[t] for t in (2300, 2400, 2500)) - fmean(curve[t] for t in (2000, 2100, 2200))
-    return fmean(curve[t] for t in (at - 100, at, at + 100)) + step
-
-
-def tell_drop(cropped: Mapping[Spot, Pair], at: int = 1500) -> str:
-    """Whether training that is shorter would explain the differences."""
-    found: dict[Spot, list[float]] = {}
-    for rule, row in NAMES.items():
-        for record in read_rule(rule, "table5"):
-            spot = (f"f={record['spec']['f']}", row, record["spec"]["attack"].upper())
-            found.setdefault(spot, []).append(estimate_drop(record, at))
-    gaps = {spot: fmean(values) - cropped[spot].paper for spot, values in found.items() if spot in cropped}
-    same = [spot for spot in gaps if spot[1] in ("RFA", "TM", "CM", "Huber")]
-    before, after = (sum(abs(gap(spot)) <= 1.5 for spot in same) for gap in (lambda s: cropped[s].difference, gaps.get))
-    ours = ", ".join(f"{spot[2]} {gap:+.1f}" for spot, gap in gaps.items() if spot[1] == "TQ")
-    worst = [f"{row} {column} {gaps['f=4', row, column]:+.1f}" for row, column in STEEP]
-    return (
-        f"What fits best is a rate that drops earlier, at round {at:,}, as it would with T=2,000. What a run would "
-        "have come to so can be estimated from its curve: the accuracy around that round, and the step that the drop "
-        f"at round 2,250 makes. Of the {len(same)} cells of RFA, TM, CM and Huber {after} are within 1.5 points of "
-        f"the paper's then, and {before} as they were run; among the {after} are those that a constant leaves furthest "
-        f"off ({', '.join(worst)}). TQ's would be {ours}: it averages too late for so short a training. Such runs have "
-        "not been done."
-    )
-
-
-def count_near(pairs: Mapping[Spot, Pair], spots: list[Spot]) -> tuple[int, float]:
-    """How many differences lie within 1.5 points of their median, and the median."""
-    gaps = [pairs[spot].difference for spot in spots]
-    middle = median(gaps)
-    return sum(abs(gap - middle) <= 1.5 for gap in gaps), middle
-
-
-def tell_statistics() -> str:
-    """Whether the running statistics of BatchNorm, whose policy the paper does not state, explain a difference."""
-    runs = [json.loads(line) for line in STATISTICS.read_text(encoding="utf-8").splitlines()]
-    most = max(abs(run[way] - run["mean"]) for run in runs for way in ("median", "sequential"))
-    return (
-        f"It is not BatchNorm's policy, which is not stated either: in {len(runs)} runs of TQ the models were also "
-        "evaluated with running statistics moved by one client after the other, as a loop over clients that share "
-        f"one model leaves them, and by the clients' median, and no accuracy differs by more than {most:.2f} points "
-        "(`benchmarks/running_statistics.py`; the cropped runs of seed 0 there are other ones than the table's)."
-    )
-
-
-def measure_cut(record: Record) -> float:
-    """The share of a run's rounds in which nine of ten honest clients or more were cut."""
-    honest = record["spec"]["n"] - record["spec"]["f"]
-    return fmean(cut >= 0.9 * honest for cut in record["trace"]["honest_dropped"])
+    masks = tell_changes(MNIST, compare(boards["table3"]) if "table3" in boards else {})
+    return [*parts, *([f"**MNIST, details.** {masks}"] if masks else []), *tell_figures()]
 
 
 def measure_phases() -> dict[str, float]:
@@ -226,27 +86,6 @@ def measure_phases() -> dict[str, float]:
 def measure_followed(record: Record) -> float:
     """The share of the rounds in which a liar's row had a part."""
     return fmean(count > 0 for count in record["trace"]["byzantine_kept"])
-
-
-def tell_phases() -> str:
-    """In how many rounds TQ on CIFAR-10 cuts everyone and so is the median, and what that does to the end."""
-    told = []
-    for attack in ("ga", "lf", "ipm", "alie", "bf", "mimic"):
-        runs = [run for run in read_rule("tq", "table5") if run["spec"]["attack"] == attack and run["spec"]["f"] == 4]
-        pairs = ", ".join(f"{100 * measure_cut(run):.0f} % ({run['accuracy']:.1f})" for run in runs)
-        told.append(f"{attack.upper()} {pairs}")
-    return (
-        "Under all attacks but ALIE TQ is at first the median and averages later: from about the twentieth round tau "
-        "is less than any client's distance from the median, and all are cut; once gradients agree more it keeps them. "
-        "The share of the recorded rounds (every twentieth) in which nine of ten honest clients or more are cut, a "
-        f"seed each, and in brackets where the run ends: {'; '.join(told)}. Under BF and MIMIC the number goes with "
-        "when that ends: the runs in which it never does end lowest."
-    )
-
-
-def measure_apart(pairs: Mapping[Spot, Pair], spots: Iterable[Spot], row: str) -> float:
-    """Points between a row's cells and the paper's, on average."""
-    return fmean(abs(pairs[spot].difference) for spot in spots if spot[1] == row)
 
 
 def tell_figures() -> list[str]:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from mismatches import STORES, read_records, tell_mismatches
+from mismatches import tell_mismatches
+from records import STORES, read_records
 
 from robagg.lab.paper import NAMES, Experiment, Plan, find
 from robagg.lab.store import Record
@@ -73,11 +74,11 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
     for name in done:
         board = boards[name]
         parts.append(f"**[{name}](paper/{name}.md)**: {board.title}. {tell_counts(board)}")
-        lines = [f"- {line}" for line in summarise(compare(board))] if name != "mca-sigma" else []
+        lines = [f"- {line}" for line in summarise(compare(board))] if not board.experiment.candidates else []
         findings = list_findings(board.check_claims())
         if lines or findings:
             parts.append("\n".join([*lines, *filter(None, [findings])]))
-        if name == "mca-sigma":
+        if board.experiment.candidates:
             nearest, distance = next(iter(measure_rows(compare(board)).items()))
             parts.append(f"- Nearest to the paper's row: {nearest}, {distance:.1f} points a cell on average.")
         if (ROOT / "docs" / "paper" / f"{name}.png").exists():

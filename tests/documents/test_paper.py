@@ -33,3 +33,19 @@ def test_time_in_which_runs_share_a_device_counts_once(paper: ModuleType) -> Non
     together = [record("00:10", 10.0), record("00:12", 8.0), record("00:05", 2.0)]
     assert paper.measure_wall(together) == 12.0
     assert paper.measure_wall([*together, record("30:00", 5.0)]) == 17.0
+
+
+def test_what_has_no_runs_is_not_told(paper: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes, cifar = importlib.import_module("changes"), importlib.import_module("cifar")
+    pairs = paper.compare(paper.read_boards()["table5"])
+    assert "GroupNorm" in changes.tell_changes(changes.CIFAR, pairs)
+    assert changes.tell_changes(changes.CIFAR, {}) == ""
+    assert cifar.tell_drop({}, {}) == ""
+    monkeypatch.setattr(changes, "PROTOCOL", tmp_path / "none.jsonl")
+    assert changes.tell_changes(changes.CIFAR, pairs) == ""
+
+
+def test_an_earlier_drop_is_estimated_from_the_curve(paper: ModuleType) -> None:
+    """A rise by a point each hundred rounds, and after the drop a level that stays."""
+    curve = {t: t / 100 + (5 - t / 100 + 22.5 if t > 2250 else 0) for t in range(100, 3001, 100)}
+    assert importlib.import_module("cifar").estimate_drop(curve, 1500) == pytest.approx(15 + 27.5 - 21)

@@ -16,8 +16,8 @@ from robagg.lab.paper import NAMES, Computation, Experiment, Only, Plan, find, p
 from robagg.lab.paper.axes import ATTACKS, CNN_RULES, RHOS, RULES
 from robagg.lab.paper.mca_sigma import make_experiment
 from robagg.lab.paper.perform import foresee, perform
-from robagg.lab.paper.tq_open import TQLast, TQOpen
 from robagg.lab.paper.tq_true import TQTrue
+from robagg.lab.paper.tq_varied import TQLast, TQVaried
 from robagg.rules import TQ
 
 CELLS = {
@@ -149,7 +149,7 @@ def test_tq_from_other_starts_follows_its_definition(begin: str, factor: float) 
     for _ in range(10):
         tau2 = (n - f) / f * ((v - median).square().sum() + spread)
         v = v + (x - v)[(x - v).square().sum(1) <= tau2].sum(0) / n
-    rule = TQLast(f=3) if begin == "last" else TQOpen(f=3, from_mean=begin == "mean", factor=factor)
+    rule = TQLast(f=3) if begin == "last" else TQVaried(f=3, from_mean=begin == "mean", factor=factor)
     torch.testing.assert_close(rule.step(x, last)[0].value, v)
     plain = (TQ(f=3)(x) - v).norm() < 1e-9
     assert plain == ((begin, factor) == ("median", 1.0))
@@ -161,7 +161,7 @@ def test_short_runs_are_short_but_for_a_quick_look() -> None:
     assert experiment.lay(Plan(rounds=7))[0].run.effective.rounds == 7
     assert experiment.lay(Plan(quick=True))[0].run.effective.rounds == 200
     with pytest.raises(ValueError, match="factor"):
-        TQOpen(f=3, factor=0.0)
+        TQVaried(f=3, factor=0.0)
 
 
 def test_runs_are_done_once_and_workers_know_what_only_one_figure_needs(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def show_board(console: Console, board: Board) -> None:
             table.add_row(*map(_plain, line[:-1]), f"[bold]{line[-1]}[/]" if best else line[-1])
         console.print(table)
         console.print()
-    if board.experiment.name == "mca-sigma":
+    if board.experiment.candidates:
         for row, distance in measure_rows(compare(board)).items():
             console.print(f"{row}: {distance:.2f} points from the paper's row on average", markup=False)
     for sentence in summarise(compare(board)):

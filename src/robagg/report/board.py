@@ -13,7 +13,6 @@ from robagg.lab.paper.experiment import QUICK_SETTINGS, Experiment, Place, Plan,
 from robagg.lab.paper.only import Only
 from robagg.lab.store import Record, Store
 from robagg.report.tables import Cell
-from robagg.task import tasks
 
 Spot = tuple[str, str, str]
 """Panel, row and column."""
@@ -61,8 +60,9 @@ class Board:
         if self.plan.quick:
             rounds = self.plan.rounds or QUICK_SETTINGS["rounds"]
             marks.append(f"QUICK LOOK on digits, {rounds} rounds, not the paper's experiment")
-        elif self.plan.rounds is not None and self.plan.rounds != tasks.parse(self.experiment.task).settings.rounds:
-            marks.append(f"{self.plan.rounds} rounds instead of the paper's")
+        elif self.plan.rounds not in (None, self.experiment.own_rounds):
+            told = f"{self.experiment.own_rounds}" if self.experiment.rounds else "the paper's"
+            marks.append(f"{self.plan.rounds} rounds instead of {told}")
         if self.plan.only.pairs:
             marks.append("only " + ", ".join(f"{name}={value}" for name, value in self.plan.only.pairs))
         return self.experiment.title + "".join(f" [{mark}]" for mark in marks)

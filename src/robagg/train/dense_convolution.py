@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 if TYPE_CHECKING:
-    from robagg.train.dense_layers import Sink
+    from robagg.train.dense_pass import Sink
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ keeps that order, so that `reshape(n, -1, ...)` parts it by client. Weights' gra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -19,50 +18,7 @@ from torch.nn import functional
 from robagg.models.batchnorm import ClientBatchNorm
 from robagg.train import dense_convolution, dense_norm
 from robagg.train.dense_convolution import Geometry
-
-
-@dataclass
-class Sink:
-    """Where one parameter's gradients go: rows (clients, *shape) of the stack. A second use of the parameter adds."""
-
-    rows: Tensor
-    written: bool = False
-
-    def put(self, value: Tensor) -> None:
-        """Lay down (clients, *shape), or add it to what another use left."""
-        value = value.view(self.rows.shape) if value.is_contiguous() else value.reshape(self.rows.shape)
-        self.rows.add_(value) if self.written else self.rows.copy_(value)
-        self.written = True
-
-    def multiply(self, a: Tensor, b: Tensor) -> None:
-        """Lay down a @ b of shape (clients, O, -1), straight from the product where dtypes agree."""
-        if a.dtype != self.rows.dtype:
-            return self.put(torch.bmm(a, b))
-        rows = self.rows.flatten(2)
-        rows.baddbmm_(a, b) if self.written else torch.bmm(a, b, out=rows)
-        self.written = True
-
-
-@dataclass
-class Pass:
-    """What all layers of one pass share."""
-
-    clients: int
-    sinks: Mapping[Tensor, Sink]
-    anchor: Tensor
-    """Needs a gradient, so that a first layer, whose input needs none, is on the way back too."""
-    method: str = "unfold"
-    dtype: torch.dtype | None = None
-    """What products are computed in; None: as they come."""
-    fused: bool = False
-    """Whether BatchNorm and pooling may run on Triton kernels."""
-    statistics: dict[nn.Module, Tensor] = field(default_factory=dict)
-
-    def sink(self, parameter: Tensor | None) -> Sink | None:
-        return None if parameter is None else self.sinks.get(parameter)
-
-    def cast(self, tensor: Tensor | None) -> Tensor | None:
-        return tensor if tensor is None or self.dtype is None else tensor.to(self.dtype)
+from robagg.train.dense_pass import Pass, Sink, apply, lay_down, values_of
 
 
 def forwards(module: nn.Module) -> Callable[..., Tensor] | None:
@@ -97,9 +53,9 @@ def routed(layers: list[nn.Module], through: Pass) -> Iterator[None]:
 
 
 def linear(layer: nn.Linear, through: Pass, x: Tensor) -> Tensor:
-    weight, bias = through.cast(layer.weight.detach()), through.cast(_values(layer.bias))
+    weight, bias = through.cast(layer.weight.detach()), through.cast(values_of(layer.bias))
     sinks = through.sink(layer.weight), through.sink(layer.bias)
-    output: Tensor = _apply(_Linear, through.anchor, through.cast(x), weight, bias, through.clients, *sinks)
+    output: Tensor = apply(_Linear, through.anchor, through.cast(x), weight, bias, through.clients, *sinks)
     return output
 
 
@@ -139,10 +95,10 @@ def conv2d(layer: nn.Conv2d, through: Pass, x: Tensor) -> Tensor:
         padding = (0, 0)
     padding = (0, 0) if padding == "valid" else padding
     geometry = Geometry(layer.kernel_size, layer.stride, padding, layer.dilation, layer.groups)
-    weight, bias = through.cast(layer.weight.detach()), through.cast(_values(layer.bias))
+    weight, bias = through.cast(layer.weight.detach()), through.cast(values_of(layer.bias))
     sinks = through.sink(layer.weight), through.sink(layer.bias)
     x = through.cast(x)  # type: ignore[assignment]
-    output: Tensor = _apply(_Conv2d, through.anchor, x, weight, bias, geometry, through, *sinks)
+    output: Tensor = apply(_Conv2d, through.anchor, x, weight, bias, geometry, through, *sinks)
     return output
 
 
@@ -187,10 +143,8 @@ def batch_norm(layer: ClientBatchNorm, through: Pass, x: Tensor) -> Tensor:
     sinks = through.sink(layer.weight), through.sink(layer.bias)
     kernels = dense_norm.choose(x, fused=through.fused)
     output: Tensor
-    weight, bias = _values(layer.weight), _values(layer.bias)
-    output, statistics = _apply(
-        _BatchNorm, through.anchor, x, weight, bias, layer.eps, through.clients, kernels, *sinks
-    )
+    weight, bias = values_of(layer.weight), values_of(layer.bias)
+    output, statistics = apply(_BatchNorm, through.anchor, x, weight, bias, layer.eps, through.clients, kernels, *sinks)
     if layer.running_mean is not None:
         through.statistics[layer] = statistics
     return output
@@ -222,16 +176,14 @@ class _BatchNorm(torch.autograd.Function):
         into, by_weight, by_bias = ctx.kernels.backward(
             grads[0], x, mean, inverse, weight[0] if weight else None, ctx.eps
         )
-        for sink, value in zip(ctx.sinks, (by_weight, by_bias), strict=True):
-            if sink is not None:
-                sink.put(value)
+        lay_down(ctx.sinks, (by_weight, by_bias))
         return None, into, None, None, None, None, None, None, None
 
 
 def group_norm(layer: nn.GroupNorm, through: Pass, x: Tensor) -> Tensor:
     sinks = through.sink(layer.weight), through.sink(layer.bias)
-    settings = (_values(layer.weight), _values(layer.bias), layer.num_groups, layer.eps, through.clients)
-    output: Tensor = _apply(_GroupNorm, through.anchor, x, *settings, *sinks)
+    settings = (values_of(layer.weight), values_of(layer.bias), layer.num_groups, layer.eps, through.clients)
+    output: Tensor = apply(_GroupNorm, through.anchor, x, *settings, *sinks)
     return output
 
 
@@ -260,9 +212,7 @@ class _GroupNorm(torch.autograd.Function):
         into, by_weight, by_bias = dense_norm.differentiate_groups(
             grads[0], x, mean, inverse, weight[0] if weight else None, ctx.clients
         )
-        for sink, value in zip(ctx.sinks, (by_weight, by_bias), strict=True):
-            if sink is not None:
-                sink.put(value)
+        lay_down(ctx.sinks, (by_weight, by_bias))
         return None, into, None, None, None, None, None, None, None
 
 
@@ -274,7 +224,7 @@ def max_pool(layer: nn.MaxPool2d, through: Pass, x: Tensor) -> Tensor:
     # Windows are written out in the kernel: large ones would take long to compile.
     small = kernel[0] * kernel[1] <= 16 and all(k <= size for k, size in zip(kernel, x.shape[2:], strict=False))
     if through.fused and plain and fits and small and x.dtype != torch.float64:
-        output: Tensor = _apply(_MaxPool, x, kernel)
+        output: Tensor = apply(_MaxPool, x, kernel)
         return output
     pooled: Tensor = nn.MaxPool2d.forward(layer, x)
     return pooled
@@ -296,11 +246,3 @@ class _MaxPool(torch.autograd.Function):
 
         (where,) = ctx.saved_tensors
         return triton_pool.backward(grads[0], where, ctx.shape, ctx.kernel), None
-
-
-def _values(parameter: Tensor | None) -> Tensor | None:
-    return None if parameter is None else parameter.detach()
-
-
-def _apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
-    return function.apply(*arguments)  # type: ignore[no-untyped-call]

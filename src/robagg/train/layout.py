@@ -29,6 +29,8 @@ def channels_last(model: nn.Module) -> Iterator[None]:
     for module in model.modules():
         if isinstance(module, nn.Conv2d) and module.weight.device.type == "cpu":
             handles.append(module.register_forward_pre_hook(_turn_input))
+        elif isinstance(module, nn.GroupNorm):
+            handles.append(module.register_forward_pre_hook(_turn_back))
         elif isinstance(module, nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d):
             handles.append(module.register_forward_hook(_turn_gradient))
     try:
@@ -44,6 +46,12 @@ def _turn(x: Tensor) -> Tensor:
 
 def _turn_input(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return (_turn(inputs[0]), *inputs[1:])
+
+
+def _turn_back(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """torch's GroupNorm on a CPU reads past its memory on the way back from channels-last images without a gradient."""
+    x = inputs[0]
+    return (x if x.requires_grad or x.device.type != "cpu" else x.contiguous(), *inputs[1:])
 
 
 def _turn_gradient(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:

@@ -22,7 +22,7 @@ except ImportError:  # no accelerator here: nobody calls the kernels
     triton = tl = None
 
 if TYPE_CHECKING:
-    from robagg.train.dense_layers import Sink
+    from robagg.train.dense_pass import Sink
 
 PROGRAMS = 1056  # eight for each multiprocessor of a large device
 ROWS = (32, 3)

@@ -76,6 +76,7 @@ class Experiment:
         seeds: how many; 3 in the paper's tables.
         rounds: how many, where it is not the task's own number.
         numbers: the table of the paper's numbers that it is compared with.
+        candidates: whether its rows are one row of the paper's done in several ways, of which the nearest is wanted.
         claims: orderings that the paper claims.
         plugins: files with what only this experiment needs.
         notes: what a reader must know.
@@ -90,9 +91,15 @@ class Experiment:
     seeds: int = 1
     rounds: int | None = None
     numbers: str | None = None
+    candidates: bool = False
     claims: tuple[Claim, ...] = ()
     plugins: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def own_rounds(self) -> int:
+        """How many rounds its runs have if nothing else is planned."""
+        return self.rounds or tasks.parse(self.task).settings.rounds
 
     def lay(self, plan: Plan | None = None) -> list[Place]:
         """All runs with their cells. The seed turns slowest, so that whole tables of the first seeds come first."""

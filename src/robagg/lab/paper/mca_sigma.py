@@ -24,6 +24,7 @@ def make_experiment(sigmas: Sequence[float] = CANDIDATES) -> Experiment:
         title="MNIST, rho=0.5: MCA's width, which the paper does not state",
         panels=(Panel("f=6", vary("rule", rules), ATTACKS, {"f": 6, "rho": 0.5}),),
         seeds=1,
+        candidates=True,
         claims=(),
     )
 

@@ -6,16 +6,16 @@ from pathlib import Path
 from robagg.lab.paper import table3
 from robagg.lab.paper.axes import ATTACKS, vary
 from robagg.lab.paper.experiment import Panel
-from robagg.lab.paper.tq_open import NORMAL
+from robagg.lab.paper.tq_varied import NORMAL
 
 ROWS = vary(
     "rule",
     {
         "TQ": "tq",
-        "TQ (from the mean)": "tqopen(from_mean=True)",
+        "TQ (from the mean)": "tqvaried(from_mean=True)",
         "TQ (from the last)": "tqlast",
-        "TQ (factor)": f"tqopen(factor={NORMAL})",
-        "TQ (mean, factor)": f"tqopen(from_mean=True, factor={NORMAL})",
+        "TQ (factor)": f"tqvaried(factor={NORMAL})",
+        "TQ (mean, factor)": f"tqvaried(from_mean=True, factor={NORMAL})",
     },
 )
 
@@ -25,8 +25,9 @@ EXPERIMENT = replace(
     title="MNIST, rho=0.5: TQ from other starts, and with a factor on its MADs",
     panels=(Panel("f=6", ROWS, ATTACKS, {"f": 6, "rho": 0.5}),),
     seeds=1,
+    candidates=True,
     claims=(),
-    plugins=(str(Path(__file__).with_name("tq_open.py")),),
+    plugins=(str(Path(__file__).with_name("tq_varied.py")),),
     notes=(
         "The paper does not say where TQ starts. Ours starts from the median; here also from the mean of all rows, and "
         f"from the last aggregate. The factor is {NORMAL}, with which the MAD of normal data is their deviation.",

@@ -11,6 +11,7 @@ EXPERIMENT = replace(
     name="tq-table5",
     title="CIFAR-10, rho=0.4, 2,000 rounds: TQ from other starts, and with a factor on its MADs",
     panels=(Panel("f=4", tq_table3.ROWS, ATTACKS, {"f": 4, "rho": 0.4}),),
+    candidates=True,
     claims=(),
     plugins=tq_table3.EXPERIMENT.plugins,
     notes=(*table5_short.EXPERIMENT.notes, *tq_table3.EXPERIMENT.notes),

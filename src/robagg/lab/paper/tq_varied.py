@@ -20,8 +20,11 @@ NORMAL = 1.4826
 
 
 @dataclass(frozen=True)
-class TQOpen(TQ):
+class TQVaried(TQ):
     """TQ from the mean of all rows instead of their median, or with MADs multiplied by a factor, or both.
+
+    From the mean it is not robust: a step takes away a share of the distance at most, so that after ten of them a row
+    of size 1e30 among 20 still holds the value at 1e16.
 
     Args:
         f: how many rows may lie.
@@ -31,7 +34,7 @@ class TQOpen(TQ):
 
     Example:
         >>> x = torch.tensor([[1.0], [2.0], [3.0], [2.0], [50.0]])
-        >>> TQOpen(f=1, from_mean=True)(x)
+        >>> TQVaried(f=1, from_mean=True)(x)
         tensor([2.0000])
 
     References:

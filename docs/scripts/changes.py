@@ -1,0 +1,53 @@
+"""What a change of one detail of the protocol does, from the runs of benchmarks/protocol.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from statistics import fmean
+
+from records import RESULTS
+
+from robagg.report.board import Spot
+from robagg.report.compare import Pair
+
+PROTOCOL = RESULTS / "protocol.jsonl"
+MNIST = {
+    "masks-kept": "dropout masks that are the same for all clients in all rounds",
+    "masks-kept-warm": "such masks, and momenta that begin as a gradient",
+    "masks-shared": "masks that all clients share, other ones each round",
+}
+CIFAR = {
+    "group-norm": "GroupNorm in place of BatchNorm",
+    "crops-shared": "crops that all clients share for 30 rounds",
+    "crops-black": "black borders of crops",
+}
+SAME = {"rfa": "RFA", "tm": "TM", "cm": "CM", "huber": "Huber", "tq": "TQ"}
+"""Rules that are the same here and in the paper."""
+
+
+def tell_changes(details: Mapping[str, str], pairs: Mapping[Spot, Pair]) -> str:
+    """How far cells are from the paper's with each change, one seed, and as they are in the table; empty: no runs.
+
+    Left out are rules that are not the same, cells that collapse here or there, and those that the paper's own seeds
+    disagree on.
+    """
+    changed: dict[str, list[tuple[Spot, float]]] = {}
+    for run in map(json.loads, PROTOCOL.read_text(encoding="utf-8").splitlines() if PROTOCOL.exists() else ()):
+        rule, attack = run["cell"].split()
+        spot = ("f=6" if details is MNIST else "f=4", SAME.get(rule, rule), attack.upper())
+        pair = pairs.get(spot)
+        if run["change"] in details and pair is not None and pair.firm and min(pair.ours, pair.paper) > 15:
+            changed.setdefault(run["change"], []).append((spot, run["accuracy"]))
+    told = []
+    for change, cells in changed.items():
+        now = fmean(abs(value - pairs[spot].paper) for spot, value in cells)
+        before = fmean(abs(pairs[spot].difference) for spot, _ in cells)
+        each = ", ".join(
+            f"{spot[1]} {spot[2]} {value:.1f}, {pairs[spot].ours:.1f} without ({pairs[spot].paper:.1f})"
+            for spot, value in cells
+        )
+        few = each if len(cells) <= 6 else f"{len(cells)} cells"
+        told.append(f"with {details[change]} {now:.1f} points off on average, without {before:.1f} ({few})")
+    kind = "rules that are the same here and there, cells whose deviation in the paper is under 2 points"
+    return f"Tried alone, one seed ({kind}; `benchmarks/protocol.py`): {'; '.join(told)}." if told else ""
