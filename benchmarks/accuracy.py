@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from noise import ATTACKS, CELLS
+from jobs import ATTACKS
+from noise import CELLS
 from targets import read
 from texts import tabulate, wrap
 

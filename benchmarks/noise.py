@@ -8,16 +8,13 @@ JSON line a run, as they come; a run that is there already is not done again. Ce
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from jobs import ATTACKS, gather
 from robagg.attacks import attacks
 from robagg.data import splits
 from robagg.rule import parse
@@ -25,7 +22,6 @@ from robagg.task import federate, tasks
 from robagg.train import Loop
 
 F = 6
-ATTACKS = ("ga", "alie", "bf", "ipm", "lf", "mimic")
 CELLS = (
     *(("tq", attack) for attack in ATTACKS),
     *product(("rfa", "huber"), ("bf", "ipm")),
@@ -67,26 +63,6 @@ def main() -> None:
     cells = [tuple(cell.split()) for cell in args.cells.split(",")] if args.cells else CELLS
     jobs = [(*cell, seed, k) for k, seed, cell in product(range(1, args.nudges + 1), range(args.seeds), cells)]
     gather(run, jobs, ("rule", "attack", "seed", "nudge"), args)
-
-
-def gather(
-    work: Callable[..., dict[str, Any]], jobs: list[tuple[Any, ...]], names: tuple[str, ...], args: argparse.Namespace
-) -> None:
-    """Do the jobs whose values, by these names, no line of `args.json` has, in `args.workers` processes; a line each.
-
-    `work` is given a job's values, and `args.data` and `args.device`.
-    """
-    there = [json.loads(line) for line in args.json.read_text().splitlines()] if args.json.exists() else []
-    done = {tuple(record[name] for name in names) for record in there}
-    left = [job for job in jobs if job not in done]
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(args.workers, mp_context=fresh) as pool, args.json.open("a", encoding="utf-8") as out:
-        waiting = [pool.submit(work, *job, args.data, args.device) for job in left]
-        for count, future in enumerate(as_completed(waiting), start=1):
-            found = future.result()
-            print(f"[{count}/{len(left)}]", *found.values(), flush=True)
-            out.write(json.dumps(found) + "\n")
-            out.flush()
 
 
 if __name__ == "__main__":

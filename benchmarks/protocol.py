@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from noise import ATTACKS, gather
+from jobs import ATTACKS, RULES, gather
 from robagg.attacks import attacks
 from robagg.data import Dataset, crop_and_flip, splits
 from robagg.data.augment import shift_and_mirror
@@ -143,7 +143,6 @@ CHANGES: dict[str, tuple[Task, bool]] = {
     "crops-black": (BlackBorders(), False),
 }
 """Their tasks, and whether momenta begin as gradients."""
-RULES = ("rfa", "tm", "cm", "krum", "huber", "mca", "tq")
 CIFAR_CELLS = ("rfa ga", "huber mimic", "tm lf")
 """Rules that are surely the paper's, in cells that are all off by the same."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from noise import ATTACKS, gather
+from jobs import ATTACKS, gather
 from robagg.attacks import attacks
 from robagg.data import splits
 from robagg.models import batchnorm

@@ -8,6 +8,7 @@ from statistics import fmean
 
 from records import RESULTS
 
+from robagg.lab.paper.axes import RULES
 from robagg.report.board import Spot
 from robagg.report.compare import Pair
 
@@ -22,7 +23,7 @@ CIFAR = {
     "crops-shared": "crops that all clients share for 30 rounds",
     "crops-black": "black borders of crops",
 }
-SAME = {"rfa": "RFA", "tm": "TM", "cm": "CM", "huber": "Huber", "tq": "TQ"}
+SAME = {change["rule"]: label for label, change in RULES.items() if label not in ("Krum", "MCA (median)")}
 """Rules that are the same here and in the paper."""
 
 

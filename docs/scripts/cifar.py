@@ -10,7 +10,7 @@ from changes import CIFAR, SAME, tell_changes
 from records import RESULTS, measure_cut, read_rule
 
 from robagg.report.board import Board, Spot
-from robagg.report.compare import Pair, compare
+from robagg.report.compare import Pair, compare, measure_rows
 
 STATISTICS = RESULTS / "running-statistics.jsonl"
 """TQ's runs on CIFAR-10, each evaluated with running BatchNorm statistics that were moved in three ways."""
@@ -27,9 +27,9 @@ def tell_cifar(boards: dict[str, Board]) -> str:
     shared = [spot for spot in both[0] if spot in both[1]]
     if not shared:
         return text
+    cropped, as_they_are = (measure_rows({spot: pairs[spot] for spot in shared}) for pairs in both)
     rows = dict.fromkeys(row for _, row, _ in shared)
-    apart = {row: [measure_apart(pairs, shared, row) for pairs in both] for row in rows}
-    listed = ", ".join(f"{row} {a:.1f} and {b:.1f}" for row, (a, b) in apart.items())
+    listed = ", ".join(f"{row} {cropped[row]:.1f} and {as_they_are[row]:.1f}" for row in rows)
     ours = [spot for spot in shared if spot[1] == "TQ"]
     cut, plain = (", ".join(f"{spot[2]} {pairs[spot].difference:+.1f}" for spot in ours) for pairs in both)
     parts = [
@@ -83,8 +83,7 @@ def tell_drop(boards: Mapping[str, Board], cropped: Mapping[Spot, Pair], at: int
     if not others or not ours:
         return ""
     plain = {spot: cropped[spot].difference for spot in others}
-    middle = median(plain.values())
-    level = {spot: gap - middle for spot, gap in plain.items()}
+    middle, level = take_median(plain)
     (after, off), (constant, off_constant), (before, off_before) = map(measure_fit, (others, level, plain))
     misses = ", ".join(f"{spot[1]} {spot[2]} {gap:+.1f}" for spot, gap in others.items() if abs(gap) > 1.5)
     shifted = ", ".join(f"{spot[2]} {gap:+.1f}" for spot, gap in ours.items())
@@ -106,11 +105,16 @@ def measure_fit(gaps: Mapping[Spot, float]) -> tuple[int, float]:
     return sum(abs(gap) <= 1.5 for gap in gaps.values()), fmean(map(abs, gaps.values()))
 
 
-def count_near(pairs: Mapping[Spot, Pair], spots: list[Spot]) -> tuple[int, float]:
+def count_near(pairs: Mapping[Spot, Pair], spots: Iterable[Spot]) -> tuple[int, float]:
     """How many differences lie within 1.5 points of their median, and the median."""
-    gaps = [pairs[spot].difference for spot in spots]
-    middle = median(gaps)
-    return sum(abs(gap - middle) <= 1.5 for gap in gaps), middle
+    middle, level = take_median({spot: pairs[spot].difference for spot in spots})
+    return measure_fit(level)[0], middle
+
+
+def take_median(gaps: Mapping[Spot, float]) -> tuple[float, dict[Spot, float]]:
+    """The median of differences, and what they are without it."""
+    middle = median(gaps.values())
+    return middle, {spot: gap - middle for spot, gap in gaps.items()}
 
 
 def tell_statistics() -> str:
@@ -139,8 +143,3 @@ def tell_phases() -> str:
         f"seed each, and in brackets where the run ends: {'; '.join(told)}. Under BF and MIMIC the number goes with "
         "when that ends: the runs in which it never does end lowest."
     )
-
-
-def measure_apart(pairs: Mapping[Spot, Pair], spots: Iterable[Spot], row: str) -> float:
-    """Points between a row's cells and the paper's, on average."""
-    return fmean(abs(pairs[spot].difference) for spot in spots if spot[1] == row)

@@ -18,7 +18,7 @@ from torch.nn import functional
 from robagg.models.batchnorm import ClientBatchNorm
 from robagg.train import dense_convolution, dense_norm
 from robagg.train.dense_convolution import Geometry
-from robagg.train.dense_pass import Pass, Sink, apply, lay_down, values_of
+from robagg.train.dense_pass import Pass, Sink, apply, values_of
 
 
 def forwards(module: nn.Module) -> Callable[..., Tensor] | None:
@@ -140,17 +140,28 @@ def batch_norm(layer: ClientBatchNorm, through: Pass, x: Tensor) -> Tensor:
     count = x.numel() // (x.shape[1] * through.clients)
     if count < 2:
         raise ValueError(f"BatchNorm needs more than one value a channel in training, got {count}")
-    sinks = through.sink(layer.weight), through.sink(layer.bias)
-    kernels = dense_norm.choose(x, fused=through.fused)
-    output: Tensor
-    weight, bias = values_of(layer.weight), values_of(layer.bias)
-    output, statistics = apply(_BatchNorm, through.anchor, x, weight, bias, layer.eps, through.clients, kernels, *sinks)
+    output, statistics = _normalise(layer, through, x, dense_norm.choose(x, fused=through.fused))
     if layer.running_mean is not None:
         through.statistics[layer] = statistics
     return output
 
 
-class _BatchNorm(torch.autograd.Function):
+def group_norm(layer: nn.GroupNorm, through: Pass, x: Tensor) -> Tensor:
+    return _normalise(layer, through, x, dense_norm.Groups(layer.num_groups))[0]
+
+
+def _normalise(
+    layer: ClientBatchNorm | nn.GroupNorm, through: Pass, x: Tensor, norm: dense_norm.Norm
+) -> tuple[Tensor, Tensor]:
+    """The output, and the clients' statistics."""
+    parameters = (layer.weight, layer.bias)
+    values, sinks = map(values_of, parameters), map(through.sink, parameters)
+    output: Tensor
+    output, statistics = apply(_Norm, through.anchor, x, *values, layer.eps, through.clients, norm, *sinks)
+    return output, statistics
+
+
+class _Norm(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -160,59 +171,23 @@ class _BatchNorm(torch.autograd.Function):
         bias: Tensor | None,
         eps: float,
         clients: int,
-        kernels: dense_norm.Norm,
+        norm: dense_norm.Norm,
         to_weight: Sink | None,
         to_bias: Sink | None,
     ) -> tuple[Tensor, Tensor]:
-        output, mean, inverse, statistics = kernels.forward(x, weight, bias, eps, clients)
+        output, mean, inverse, statistics = norm.forward(x, weight, bias, eps, clients)
         ctx.save_for_backward(x, mean, inverse, *([] if weight is None else [weight]))
-        ctx.kernels, ctx.sinks, ctx.eps = kernels, (to_weight, to_bias), eps
+        ctx.norm, ctx.sinks, ctx.eps = norm, (to_weight, to_bias), eps
         ctx.mark_non_differentiable(statistics)
         return output, statistics
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, mean, inverse, *weight = ctx.saved_tensors
-        into, by_weight, by_bias = ctx.kernels.backward(
-            grads[0], x, mean, inverse, weight[0] if weight else None, ctx.eps
-        )
-        lay_down(ctx.sinks, (by_weight, by_bias))
-        return None, into, None, None, None, None, None, None, None
-
-
-def group_norm(layer: nn.GroupNorm, through: Pass, x: Tensor) -> Tensor:
-    sinks = through.sink(layer.weight), through.sink(layer.bias)
-    settings = (values_of(layer.weight), values_of(layer.bias), layer.num_groups, layer.eps, through.clients)
-    output: Tensor = apply(_GroupNorm, through.anchor, x, *settings, *sinks)
-    return output
-
-
-class _GroupNorm(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        anchor: Tensor,
-        x: Tensor,
-        weight: Tensor | None,
-        bias: Tensor | None,
-        groups: int,
-        eps: float,
-        clients: int,
-        to_weight: Sink | None,
-        to_bias: Sink | None,
-    ) -> Tensor:
-        output, mean, inverse = dense_norm.normalise_groups(x, weight, bias, groups, eps)
-        ctx.save_for_backward(x, mean, inverse, *([] if weight is None else [weight]))
-        ctx.clients, ctx.sinks = clients, (to_weight, to_bias)
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        x, mean, inverse, *weight = ctx.saved_tensors
-        into, by_weight, by_bias = dense_norm.differentiate_groups(
-            grads[0], x, mean, inverse, weight[0] if weight else None, ctx.clients
-        )
-        lay_down(ctx.sinks, (by_weight, by_bias))
+        into, by_weight, by_bias = ctx.norm.backward(grads[0], x, mean, inverse, weight[0] if weight else None, ctx.eps)
+        for sink, value in zip(ctx.sinks, (by_weight, by_bias), strict=True):
+            if sink is not None:
+                sink.put(value)
         return None, into, None, None, None, None, None, None, None
 
 

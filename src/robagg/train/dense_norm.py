@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -111,32 +112,35 @@ def _channels(values: Tensor, parts: Tensor) -> Tensor:
     return values.view(-1, *(1,) * (parts.ndim - 3))
 
 
-def normalise_groups(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """GroupNorm's output, and the mean and 1 / sqrt(variance + eps) of each sample's groups, (N, 1, groups, 1)."""
-    parts = _groups(x, groups)
-    variance, mean = torch.var_mean(parts, (1, 3), correction=0, keepdim=True)
-    inverse = torch.rsqrt(variance + eps)
-    scale = inverse if weight is None else inverse * weight.view(groups, -1)
-    shift = -mean * scale if bias is None else torch.addcmul(bias.view(groups, -1), mean, scale, value=-1)
-    return _images(torch.addcmul(shift, parts, scale), x), mean, inverse
+@dataclass(frozen=True)
+class Groups:
+    """GroupNorm in plain torch, whatever the layout: mean and inverse are (clients, b, groups), statistics empty."""
 
+    groups: int
 
-def differentiate_groups(
-    g: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor | None, clients: int
-) -> Backward:
-    """The gradients with respect to x, weight and bias, the last two (clients, C)."""
-    groups = mean.shape[2]
-    own, normal = _groups(g, groups), (_groups(x, groups) - mean) * inverse
-    # Each sample's sums first: of its channels they make the clients' gradients, of its groups what x needs.
-    by_bias, by_weight = own.sum(1, keepdim=True), (own * normal).sum(1, keepdim=True)
-    whole = 1 if weight is None else weight.view(groups, -1)
-    count = normal[0].numel() // groups
-    drift, slope = ((whole * by).sum(3, keepdim=True) / count for by in (by_bias, by_weight))
-    into = inverse * torch.addcmul(whole * own - drift, normal, slope, value=-1)
-    by_weight, by_bias = (by.reshape(clients, -1, x.shape[1]).sum(1) for by in (by_weight, by_bias))
-    return _images(into, x), by_weight, by_bias
+    def forward(self, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, clients: int) -> Forward:
+        parts = _groups(x, self.groups)
+        variance, mean = torch.var_mean(parts, (1, 3), correction=0, keepdim=True)
+        inverse = torch.rsqrt(variance + eps)
+        scale = inverse if weight is None else inverse * weight.view(self.groups, -1)
+        shift = -mean * scale if bias is None else torch.addcmul(bias.view(self.groups, -1), mean, scale, value=-1)
+        output = _images(torch.addcmul(shift, parts, scale), x)
+        shape = (clients, -1, self.groups)
+        return output, mean.view(shape), inverse.view(shape), mean.new_empty(clients, 0)
+
+    def backward(
+        self, g: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor | None, eps: float
+    ) -> Backward:
+        center, rate = (t.view(-1, 1, self.groups, 1) for t in (mean, inverse))
+        own, normal = _groups(g, self.groups), (_groups(x, self.groups) - center) * rate
+        # Each sample's sums first: of its channels they make the clients' gradients, of its groups what x needs.
+        by_bias, by_weight = own.sum(1, keepdim=True), (own * normal).sum(1, keepdim=True)
+        whole = 1 if weight is None else weight.view(self.groups, -1)
+        count = normal[0].numel() // self.groups
+        drift, slope = ((whole * by).sum(3, keepdim=True) / count for by in (by_bias, by_weight))
+        into = rate * torch.addcmul(whole * own - drift, normal, slope, value=-1)
+        by_weight, by_bias = (by.reshape(len(mean), -1, x.shape[1]).sum(1) for by in (by_weight, by_bias))
+        return _images(into, x), by_weight, by_bias
 
 
 def _groups(x: Tensor, groups: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,13 +52,6 @@ class Pass:
 
     def cast(self, tensor: Tensor | None) -> Tensor | None:
         return tensor if tensor is None or self.dtype is None else tensor.to(self.dtype)
-
-
-def lay_down(sinks: Iterable[Sink | None], values: Iterable[Tensor]) -> None:
-    """Each value into its sink, where it has one."""
-    for sink, value in zip(sinks, values, strict=True):
-        if sink is not None:
-            sink.put(value)
 
 
 def values_of(parameter: Tensor | None) -> Tensor | None:

@@ -3,14 +3,12 @@
 from dataclasses import replace
 
 from robagg.lab.paper import table5_short, tq_table3
-from robagg.lab.paper.axes import ATTACKS
-from robagg.lab.paper.experiment import Panel
 
 EXPERIMENT = replace(
     table5_short.EXPERIMENT,
     name="tq-table5",
     title="CIFAR-10, rho=0.4, 2,000 rounds: TQ from other starts, and with a factor on its MADs",
-    panels=(Panel("f=4", tq_table3.ROWS, ATTACKS, {"f": 4, "rho": 0.4}),),
+    panels=tuple(replace(panel, rows=tq_table3.ROWS) for panel in table5_short.EXPERIMENT.panels),
     candidates=True,
     claims=(),
     plugins=tq_table3.EXPERIMENT.plugins,

@@ -1,0 +1,36 @@
+"""Many runs of cells of the paper, in several processes, a JSON line each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any
+
+from robagg.lab.paper import axes
+
+RULES = tuple(change["rule"] for change in axes.RULES.values())
+ATTACKS = tuple(change["attack"] for change in axes.ATTACKS.values())
+"""Of the paper's tables, in their order."""
+
+
+def gather(
+    work: Callable[..., dict[str, Any]], jobs: list[tuple[Any, ...]], names: tuple[str, ...], args: argparse.Namespace
+) -> None:
+    """Do the jobs whose values, by these names, no line of `args.json` has, in `args.workers` processes; a line each.
+
+    `work` is given a job's values, and `args.data` and `args.device`.
+    """
+    there = [json.loads(line) for line in args.json.read_text().splitlines()] if args.json.exists() else []
+    done = {tuple(record[name] for name in names) for record in there}
+    left = [job for job in jobs if job not in done]
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(args.workers, mp_context=fresh) as pool, args.json.open("a", encoding="utf-8") as out:
+        waiting = [pool.submit(work, *job, args.data, args.device) for job in left]
+        for count, future in enumerate(as_completed(waiting), start=1):
+            found = future.result()
+            print(f"[{count}/{len(left)}]", *found.values(), flush=True)
+            out.write(json.dumps(found) + "\n")
+            out.flush()
