@@ -24,7 +24,6 @@ EXPERIMENT = replace(
     name="tq-table3",
     title="MNIST, rho=0.5: TQ from other starts, and with a factor on its MADs",
     panels=(Panel("f=6", ROWS, ATTACKS, {"f": 6, "rho": 0.5}),),
-    seeds=1,
     candidates=True,
     claims=(),
     plugins=(str(Path(__file__).with_name("tq_varied.py")),),

@@ -11,6 +11,5 @@ EXPERIMENT = replace(
     panels=tuple(replace(panel, rows=tq_table3.ROWS) for panel in table5_short.EXPERIMENT.panels),
     candidates=True,
     claims=(),
-    plugins=tq_table3.EXPERIMENT.plugins,
-    notes=(*table5_short.EXPERIMENT.notes, *tq_table3.EXPERIMENT.notes),
+    notes=(*table5_short.EXPERIMENT.notes[:2], *tq_table3.EXPERIMENT.notes),
 )
