@@ -59,7 +59,7 @@ def tell_offset(cropped: Mapping[Spot, Pair], plain: Mapping[Spot, Pair]) -> str
         f"the same there {near} lie within 1.5 points of {middle:+.1f}. Of the {len(shared)} cells that were run both "
         f"ways {count_near(cropped, shared)[0]} lie so near to one constant with cropped images, "
         f"{count_near(plain, shared)[0]} without. That speaks for cropping in the paper, and for a difference that "
-        "adds about the same to every cell."
+        "adds about the same to every cell, as the later drop of the rate does."
     )
 
 
@@ -80,8 +80,8 @@ def tell_nearest(boards: Mapping[str, Board], cropped: Mapping[Spot, Pair]) -> s
         f"paper's: {tell_gaps(last)}; the largest difference is {max(map(abs, last.values())):.1f} points. Of the "
         f"{len(others)} cells of RFA, TM, CM and Huber, one seed, {after} are within 1.5 points of the paper's, "
         f"{off:.1f} off on average; with 3,000 rounds {before} and {off_before:.1f}, and with a constant of "
-        f"{middle:+.1f} taken from these {constant} and {off_constant:.1f}. Left are {misses}. Ours are "
-        f"{fmean(others.values()):+.1f} off on average with the sign. The paper says 3,000 rounds and a drop at 0.75 "
+        f"{middle:+.1f} taken from these {constant} and {off_constant:.1f}. Left are {misses}. The "
+        f"mean difference is {fmean(others.values()):+.1f}. The paper says 3,000 rounds and a drop at 0.75 "
         "T, which is round 2,250, and not where TQ starts. The round was chosen because it fits RFA, TM, CM and Huber "
         "best, from their curves of 3,000 rounds; the start is the nearest of those in "
         f"[tq-table5](paper/tq-table5.md), in points a cell: {tell_rows(starts)}. On MNIST the start makes no "
