@@ -65,13 +65,13 @@ def tell_offset(cropped: Mapping[Spot, Pair], plain: Mapping[Spot, Pair]) -> str
 
 def tell_nearest(boards: Mapping[str, Board], cropped: Mapping[Spot, Pair]) -> str:
     """The setting nearest to the paper's numbers: the rate drops earlier, and TQ begins at the last aggregate."""
-    short = compare(boards["table5-short"])
-    others = {spot: pair.difference for spot, pair in short.items() if spot[1] in SAME.values() and spot[1] != "TQ"}
-    middle, level = take_median({spot: cropped[spot].difference for spot in others})
-    fits = (others, level, {spot: cropped[spot].difference for spot in others})
-    (after, off), (constant, off_constant), (before, off_before) = map(measure_fit, fits)
+    short = {spot: pair.difference for spot, pair in compare(boards["table5-short"]).items() if spot[0] == "f=4"}
+    others = {spot: gap for spot, gap in short.items() if spot[1] in SAME.values() and spot[1] != "TQ"}
+    stated = {spot: cropped[spot].difference for spot in others}
+    middle, level = take_median(stated)
+    (after, off), (constant, off_constant), (before, off_before) = map(measure_fit, (others, level, stated))
     misses = ", ".join(f"{spot[1]} {spot[2]} {gap:+.1f}" for spot, gap in others.items() if abs(gap) > 1.5)
-    last = {spot: pair.difference for spot, pair in short.items() if spot[1] == LAST}
+    last = {spot: gap for spot, gap in short.items() if spot[1] == LAST}
     starts = measure_rows(compare(boards["tq-table5"]))
     mnist = measure_rows(compare(boards["tq-table3"]))
     return (
