@@ -14,7 +14,7 @@ from pathlib import Path
 from mismatches import tell_mismatches
 from records import STORES, read_records
 
-from robagg.lab.paper import NAMES, Experiment, Plan, find
+from robagg.lab.paper import NAMES, Computation, Experiment, Plan, find
 from robagg.lab.store import Record
 from robagg.report.board import Board, Spot, gather
 from robagg.report.compare import Pair, compare, measure_rows, summarise
@@ -23,6 +23,7 @@ from robagg.report.page import list_findings
 from robagg.report.sheets import divide, head_of, tell_beside, tell_counts
 
 ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "paper"
 BATCHES = ROOT / "results" / "batches-without-replacement.json"
 
 
@@ -55,7 +56,7 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
     parts = [
         "# The paper, ours beside theirs",
         "`make paper-docs` writes this page and those of the tables and figures from the records in `results/paper`. "
-        "Nothing is run for it: `robagg paper table3 --no-run` shows the same in a terminal.",
+        "No training is done for it: `robagg paper table3 --no-run` shows the same in a terminal.",
         "## What was run",
         render_rows(
             "",
@@ -71,22 +72,35 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
         + (f" Not run yet: {', '.join(left)}." if left else ""),
         "## How near, and which orderings hold",
     ]
-    for name in done:
-        board = boards[name]
-        parts.append(f"**[{name}](paper/{name}.md)**: {board.title}. {tell_counts(board)}")
-        lines = [f"- {line}" for line in summarise(compare(board))] if not board.experiment.candidates else []
-        findings = list_findings(board.check_claims())
-        if lines or findings:
-            parts.append("\n".join([*lines, *filter(None, [findings])]))
-        if board.experiment.candidates:
-            nearest, distance = next(iter(measure_rows(compare(board)).items()))
-            parts.append(f"- Nearest to the paper's row: {nearest}, {distance:.1f} points a cell on average.")
-        if (ROOT / "docs" / "paper" / f"{name}.png").exists():
-            parts.append(f"![{board.title}](paper/{name}.png)")
+    for name in NAMES:
+        if name in boards:
+            parts += tell_board(boards[name])
+        elif isinstance(find(name), Computation):
+            parts += tell_computed(name)
+        if (PAGES / f"{name}.png").exists():
+            parts.append(f"![{find(name).title}](paper/{name}.png)")
     parts += ["## What does not match, and the likely reason", *tell_mismatches(boards)]
     if BATCHES.exists():
         parts += tell_batches(boards["table3"])
     return parts
+
+
+def tell_board(board: Board) -> list[str]:
+    """How much of an experiment is there, how near it is to the paper's, and which of its orderings hold."""
+    name = board.experiment.name
+    parts = [f"**[{name}](paper/{name}.md)**: {board.title}. {tell_counts(board)}"]
+    if board.experiment.candidates:
+        nearest, distance = next(iter(measure_rows(compare(board)).items()))
+        return [*parts, f"- Nearest to the paper's row: {nearest}, {distance:.1f} points a cell on average."]
+    found = [*(f"- {line}" for line in summarise(compare(board))), list_findings(board.check_claims())]
+    return [*parts, *filter(None, ["\n".join(filter(None, found))])]
+
+
+def tell_computed(name: str) -> list[str]:
+    """What its page says of a computation: it takes no training, and is done anew whenever the pages are written."""
+    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    claims = [line for line in page.splitlines() if line.startswith("- ")]
+    return [f"**[{name}](paper/{name}.md)**: {find(name).title}. No training.", "\n".join(claims)]
 
 
 def tell_costs(name: str, found: Mapping[str, Record]) -> list[list[str]]:
