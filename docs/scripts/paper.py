@@ -1,5 +1,7 @@
 """Writes docs/paper.md and the README's table of results from the stores in results/paper; `make paper-docs` calls it.
 
+Figure 1, Example 1 and Theorem 2, which take no training, come from the pages that `make paper-docs` writes before.
+
 python docs/scripts/paper.py
 """
 
@@ -55,8 +57,9 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
     left = [n for n in NAMES if n not in boards and isinstance(find(n), Experiment)]
     parts = [
         "# The paper, ours beside theirs",
-        "`make paper-docs` writes this page and those of the tables and figures from the records in `results/paper`. "
-        "No training is done for it: `robagg paper table3 --no-run` shows the same in a terminal.",
+        "`make paper-docs` writes this page and those of the tables and figures from the records in `results/paper`, "
+        "and computes Figure 1, Example 1 and Theorem 2 anew. No training is done for it: `robagg paper table3 "
+        "--no-run` shows the same in a terminal.",
         "## What was run",
         render_rows(
             "",

@@ -53,7 +53,6 @@ def write_computed(computation: Computation, done: Computed, mark: str, pictures
     parts += [f"![{computation.title}]({picture})" for picture in pictures]
     parts.append(render_rows("", list(done.head), done.lines, "markdown"))
     parts += ["## What the paper claims", list_findings(done.findings)]
-    parts += [f"- {note}" for note in done.notes]
     return "\n\n".join(parts) + "\n"
 
 

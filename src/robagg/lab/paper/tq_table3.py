@@ -8,12 +8,13 @@ from robagg.lab.paper.axes import ATTACKS, vary
 from robagg.lab.paper.experiment import Panel
 from robagg.lab.paper.tq_varied import NORMAL
 
+LAST = "TQ (from the last)"
 ROWS = vary(
     "rule",
     {
         "TQ": "tq",
         "TQ (from the mean)": "tqvaried(from_mean=True)",
-        "TQ (from the last)": "tqlast",
+        LAST: "tqlast",
         "TQ (factor)": f"tqvaried(factor={NORMAL})",
         "TQ (mean, factor)": f"tqvaried(from_mean=True, factor={NORMAL})",
     },

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from robagg.lab.paper import table5_short, tq_table3
+from robagg.lab.paper import table5, table5_short, tq_table3
 
 EXPERIMENT = replace(
     table5_short.EXPERIMENT,
@@ -11,5 +11,5 @@ EXPERIMENT = replace(
     panels=(replace(table5_short.EXPERIMENT.panels[-1], rows=tq_table3.ROWS),),
     candidates=True,
     claims=(),
-    notes=(*table5_short.EXPERIMENT.notes[:2], *tq_table3.EXPERIMENT.notes),
+    notes=(*table5.EXPERIMENT.notes, table5_short.SHORT, *tq_table3.EXPERIMENT.notes),
 )

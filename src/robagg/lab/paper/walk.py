@@ -24,7 +24,6 @@ class Computed:
     lines: list[list[str]]
     findings: list[Finding]
     picture: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
