@@ -133,6 +133,9 @@ def test_missing_and_diverged_runs_are_shown_as_such(fill: Fill, tmp_path: Path)
     assert board.find_best_worst("f=5") and board.find_best_worst("f=6") == [], "TQ's may be better"
     page = write_page(board)
     assert "diverged" in page and f"{board.found} of {board.wanted} runs are there" in page
+    assert "The best worst case is bold." in page
+    none = write_page(gather(TABLE3, Plan(seeds=1, only=Only.parse("f=6")), store))
+    assert "the paper's in brackets." in none and "The best worst case is bold." not in none
 
 
 def test_the_latex_is_booktabs_in_the_papers_order_with_the_best_worst_case_bold(fill: Fill) -> None:

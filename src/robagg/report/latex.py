@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from robagg.report.board import Board
-from robagg.report.sheets import Sheet, divide, tell_cell, tell_counts, tell_marks
+from robagg.report.sheets import Sheet, divide, tell_bold, tell_cell, tell_counts, tell_marks
 
 _SIGNS = {"\\": r"\textbackslash{}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "†": r"$^\dagger$"}
 _SIGNS |= {"‡": r"$^\ddagger$", ">>": r"$\gg$", "<=": r"$\le$", ">=": r"$\ge$", "[": "{[}", "]": "{]}"}
@@ -19,11 +19,6 @@ def write_latex(board: Board) -> str:
     columns = list(dict.fromkeys(column for sheet in sheets for column in sheet.columns))
     tables = [_typeset(board, sheets, columns)] if one else [_typeset(board, [s], [*s.columns]) for s in sheets]
     spread = ", mean and standard deviation over seeds" if _is_spread(board) else ""
-    bold = (
-        " The best worst case is bold."
-        if any(board.by_attack and board.find_best_worst(p) for p in board.panels)
-        else ""
-    )
     over = "" if board.experiment.columns in ("attack", "") else f" Columns are {board.experiment.columns}."
     notes = "".join(f" {_escape(note.rstrip('.'))}." for note in (*board.notes, *tell_marks(board)))
     return "\n".join(
@@ -33,7 +28,7 @@ def write_latex(board: Board) -> str:
             r"% \usepackage{booktabs}",
             r"\begin{table*}[t]",
             r"\centering",
-            rf"\caption{{{_escape(board.title)}. In percent{spread}.{bold}{_escape(over)}{notes}}}",
+            rf"\caption{{{_escape(board.title)}. In percent{spread}.{tell_bold(board)}{_escape(over)}{notes}}}",
             rf"\label{{tab:{board.name}}}",
             r"\vspace{4pt}",
             r"\small",

@@ -14,6 +14,7 @@ from robagg.report.sheets import (
     head_of,
     name_column,
     tell_beside,
+    tell_bold,
     tell_counts,
     tell_differences,
     tell_marks,
@@ -28,7 +29,7 @@ def write_page(board: Board, pictures: Sequence[str] = ()) -> str:
     parts += [f"![{board.title}]({picture})" for picture in pictures]
     paired = compare(board)
     if paired:
-        parts.append("Mean ± deviation over seeds; the paper's in brackets. The best worst case is bold.")
+        parts.append(f"Mean ± deviation over seeds; the paper's in brackets.{tell_bold(board)}")
     for sheet in divide(board):
         title = ", ".join(filter(None, [sheet.title, name_column(board, sheet)]))
         parts.append(render_rows(title, head_of(board, sheet), tell_beside(board, sheet, gap="<br>"), "markdown"))

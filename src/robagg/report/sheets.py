@@ -101,6 +101,12 @@ def tell_counts(board: Board) -> str:
     return told + (f" No runs of: {'; '.join(board.absent)}." if board.absent else "")
 
 
+def tell_bold(board: Board) -> str:
+    """That the best worst case is bold, where one is: not while a row lacks runs."""
+    found = board.by_attack and any(board.find_best_worst(panel) for panel in board.panels)
+    return " The best worst case is bold." if found else ""
+
+
 def tell_marks(board: Board) -> list[str]:
     """What the marks at numbers mean, of those that there are."""
     counted = [cell for cell in board.cells.values() if cell.accuracies]
