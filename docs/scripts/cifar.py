@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
 from changes import CIFAR, SAME, tell_changes
 from records import RESULTS, measure_cut, read_rule
 
 from robagg.lab.paper.tq_table3 import LAST
-from robagg.lab.store import Record
 from robagg.report.board import Board, Spot
-from robagg.report.compare import Pair, compare, measure_rows
+from robagg.report.compare import CLOSE, Pair, compare, measure_rows
 
 OTHERS = [row for row in SAME.values() if row != "TQ"]
 STATISTICS = RESULTS / "running-statistics.jsonl"
@@ -21,11 +20,13 @@ STATISTICS = RESULTS / "running-statistics.jsonl"
 
 def tell_cifar(boards: dict[str, Board]) -> str:
     """What is known of CIFAR-10's differences: the drop of the rate, TQ's start, augmentation, BatchNorm's policy."""
-    cropped, plain = (compare(boards[name]) for name in ("table5", "table5-plain"))
-    short = {spot: pair.difference for spot, pair in compare(boards["table5-short"]).items() if spot[0] == "f=4"}
+    cropped, plain, short = (
+        {spot: pair for spot, pair in compare(boards[name]).items() if spot[0] == "f=4"}
+        for name in ("table5", "table5-plain", "table5-short")
+    )
     parts = [
         tell_nearest(boards, short),
-        tell_choice(boards, short, cropped),
+        tell_choice(boards, cropped),
         tell_as_stated(boards, cropped, plain),
         tell_offset(cropped, plain),
         tell_changes(CIFAR, cropped),
@@ -35,11 +36,11 @@ def tell_cifar(boards: dict[str, Board]) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def tell_nearest(boards: Mapping[str, Board], short: Mapping[Spot, float]) -> str:
+def tell_nearest(boards: Mapping[str, Board], short: Mapping[Spot, Pair]) -> str:
     """The setting nearest to the paper's numbers: the rate drops earlier, and TQ begins at the last aggregate."""
     last, others = pick(short, [LAST]), pick(short, OTHERS)
     near, off = measure_fit(others)
-    misses = ", ".join(f"{row} {column} {gap:+.1f}" for (_, row, column), gap in others.items() if abs(gap) > 1.5)
+    misses = ", ".join(f"{row} {column} {gap:+.1f}" for (_, row, column), gap in others.items() if abs(gap) > CLOSE)
     return (
         "The nearest of the settings tried, at f=4 ([table5-short](paper/table5-short.md)): images cropped and flipped "
         "at random, 2,000 rounds, so that the rate drops at round 1,500, and TQ from the last aggregate. TQ "
@@ -51,20 +52,24 @@ def tell_nearest(boards: Mapping[str, Board], short: Mapping[Spot, float]) -> st
     )
 
 
-def tell_choice(boards: Mapping[str, Board], short: Mapping[Spot, float], cropped: Mapping[Spot, Pair]) -> str:
+def tell_choice(boards: Mapping[str, Board], cropped: Mapping[Spot, Pair]) -> str:
     """How the nearest setting was found, and what that leaves open."""
-    others = pick({spot: pair.difference for spot, pair in cropped.items() if spot in short}, OTHERS)
-    estimated = {spot: estimate_drop(spot, cropped[spot].paper) for spot in others}
-    fits = [measure_fit(gaps) for gaps in (estimated, others, take_median(others)[1])]
-    (near, off), (before, off_before), (level, off_level) = fits
+    others = pick(cropped, OTHERS)
+    curves = boards["table5"].curves
+    near, off = measure_fit({spot: shift_drop(dict(curves[spot]), 1500) - cropped[spot].paper for spot in others})
+    before, off_before = measure_fit(others)
+    constant, rest = take_median(others)
+    level, off_level = measure_fit(rest)
     starts, mnist = (compare(boards[name]) for name in ("tq-table5", "tq-table3"))
-    moved = max(abs(mnist[spot].difference - mnist[spot[0], "TQ", spot[2]].difference) for spot in mnist)
-    counted = [(row, count_seeds(boards["tq-table5"], row)) for row in measure_rows(starts)]
-    listed = ", ".join(f"{row} {measure_rows(starts)[row]:.1f} ({seeds})" for row, seeds in counted)
+    moved = max(abs(pair.ours - mnist[panel, "TQ", column].ours) for (panel, _, column), pair in mnist.items())
+    listed = ", ".join(
+        f"{row} {distance:.1f} ({count_seeds(boards['tq-table5'], row)})"
+        for row, distance in measure_rows(starts).items()
+    )
     return (
         "The paper says 3,000 rounds and a drop at 0.75 T, which is round 2,250; it does not say where TQ starts. As "
         f"stated, of the same cells of {', '.join(OTHERS)} {before} are within 1.5 points, {off_before:.1f} off on "
-        f"average ({level} and {off_level:.1f} once a constant of {take_median(others)[0]:.1f} is subtracted). Round "
+        f"average ({level} and {off_level:.1f} once a constant of {constant:.1f} is subtracted). Round "
         "1,500 was chosen because it fits these cells best by an estimate from the curves of 3,000 rounds: the "
         f"accuracy around it and the step that the drop makes, {near} within 1.5 points, {off:.1f} off. The start was "
         "chosen among those of [tq-table5](paper/tq-table5.md), in points a cell from the paper's row: "
@@ -74,13 +79,6 @@ def tell_choice(boards: Mapping[str, Board], short: Mapping[Spot, float], croppe
         "point in a hundred rounds. On MNIST at f=6, rho=0.5 the last aggregate as start moves no cell by more than "
         f"{moved:.2f} points ([tq-table3](paper/tq-table3.md))."
     )
-
-
-def estimate_drop(spot: Spot, paper: float, at: int = 1500) -> float:
-    """How far a cell would be from the paper's with the rate dropping at another round than 2,250."""
-    rule = next(rule for rule, row in SAME.items() if row == spot[1])
-    runs = [run["curve"] for run in read_rule(rule, "table5") if tell_spot(run, spot[1]) == spot]
-    return fmean(shift_drop(dict(curve), at) for curve in runs) - paper
 
 
 def shift_drop(curve: Mapping[int, float], at: int) -> float:
@@ -97,10 +95,9 @@ def tell_as_stated(boards: Mapping[str, Board], cropped: dict[Spot, Pair], plain
     shared = [spot for spot in cropped if spot in plain]
     rows = [measure_rows({spot: pairs[spot] for spot in shared}) for pairs in (cropped, plain)]
     listed = ", ".join(f"{row} {distance:.1f} and {rows[1][row]:.1f}" for row, distance in rows[0].items())
-    ours = [spot for spot in shared if spot[1] == "TQ"]
-    ways = [tell_gaps({spot: pairs[spot].difference for spot in ours}) for pairs in (cropped, plain)]
+    ways = [tell_gaps(pick(pairs, ["TQ"])) for pairs in (cropped, plain)]
     return (
-        f"As the paper states it, 3,000 rounds ([table5](paper/table5.md)), at f=4: TQ with "
+        "As the paper states it, 3,000 rounds ([table5](paper/table5.md)), at f=4: TQ with "
         f"{count_seeds(boards['table5'], 'TQ')}, the others with {count_seeds(boards['table5'], *OTHERS)}. The paper "
         "does not say whether training images are cropped and flipped at random; ours are, in the cells listed at the "
         "end of this part, and nearly all end above the paper's, by 2 to 6 points for most. The rows that were also "
@@ -112,21 +109,21 @@ def tell_as_stated(boards: Mapping[str, Board], cropped: dict[Spot, Pair], plain
 
 def tell_offset(cropped: Mapping[Spot, Pair], plain: Mapping[Spot, Pair]) -> str:
     """How much of the differences is one number, the same for all cells."""
-    same = [spot for spot in cropped if spot[1] in SAME.values()]
-    shared = [spot for spot in same if spot in plain]
-    near, middle = count_near(cropped, same)
+    same, plain_same = (pick(pairs, [*SAME.values()]) for pairs in (cropped, plain))
+    near, middle = count_near(same)
+    shared = {spot: same[spot] for spot in plain_same}
     return (
         f"With cropped images the table is mostly the paper's and a constant: of the {len(same)} cells of rules that "
         f"are the same there {near} lie within 1.5 points of {middle:+.1f}. Of the {len(shared)} cells that were run "
-        f"both ways {count_near(cropped, shared)[0]} lie so near to one constant with cropped images, "
-        f"{count_near(plain, shared)[0]} without. That speaks for cropping in the paper, and for a difference that "
+        f"both ways {count_near(shared)[0]} lie so near to one constant with cropped images, "
+        f"{count_near(plain_same)[0]} without. That speaks for cropping in the paper, and for a difference that "
         "adds about the same to most cells."
     )
 
 
-def pick(gaps: Mapping[Spot, float], rows: Sequence[str]) -> dict[Spot, float]:
+def pick(pairs: Mapping[Spot, Pair], rows: Sequence[str]) -> dict[Spot, float]:
     """The differences of some rows."""
-    return {spot: gap for spot, gap in gaps.items() if spot[1] in rows}
+    return {spot: pair.difference for spot, pair in pairs.items() if spot[1] in rows}
 
 
 def count_seeds(board: Board, *rows: str) -> str:
@@ -136,10 +133,6 @@ def count_seeds(board: Board, *rows: str) -> str:
     return f"{told} seed{'s' * (counts[-1] > 1)}"
 
 
-def tell_spot(run: Record, row: str) -> Spot:
-    return f"f={run['spec']['f']}", row, run["spec"]["attack"].upper()
-
-
 def tell_gaps(gaps: Mapping[Spot, float]) -> str:
     """A row's differences, attack by attack."""
     return ", ".join(f"{column} {gap:+.1f}" for (_, _, column), gap in gaps.items())
@@ -147,12 +140,12 @@ def tell_gaps(gaps: Mapping[Spot, float]) -> str:
 
 def measure_fit(gaps: Mapping[Spot, float]) -> tuple[int, float]:
     """How many differences are at most 1.5 points, and how many points they are on average."""
-    return sum(abs(gap) <= 1.5 for gap in gaps.values()), fmean(map(abs, gaps.values()))
+    return sum(abs(gap) <= CLOSE for gap in gaps.values()), fmean(map(abs, gaps.values()))
 
 
-def count_near(pairs: Mapping[Spot, Pair], spots: Iterable[Spot]) -> tuple[int, float]:
+def count_near(gaps: Mapping[Spot, float]) -> tuple[int, float]:
     """How many differences lie within 1.5 points of their median, and the median."""
-    middle, level = take_median({spot: pairs[spot].difference for spot in spots})
+    middle, level = take_median(gaps)
     return measure_fit(level)[0], middle
 
 
