@@ -72,6 +72,10 @@ def test_nothing_is_settled_while_a_cell_in_question_has_no_run() -> None:
     best = Best("x").check(means, [gap])
     assert best.holds is None and best.evidence == "so far 1 of 1; cells without a run: 1"
     assert Best("x", columns=("0",)).check(means, [gap]).holds
+    own = ("with NNM", "TQ", "0")  # the row in question may be the one that is not there, in one panel of several
+    for claim in (Best("x"), BestWorst("x")):
+        partly = claim.check({**means, ("with NNM", "CM", "0"): 99.0}, [own])
+        assert partly.holds is None and partly.evidence == "so far 1 of 1; cells without a run: 1"
     lost = Best("x").check({**means, ("alone", "CM", "0"): 99.0}, [gap])
     assert lost.holds is False and lost.evidence.endswith("99.0 against 96.0; cells without a run: 1")
     assert Best("x", panels=("alone",)).check(means, [("with NNM", "CM", "1")]).holds

@@ -143,11 +143,13 @@ def _fill(
 def _tell_absent(places: list[Place], filled: set[tuple[str, str]]) -> tuple[str, ...]:
     """Names of panels that have nothing, of rows that have nothing anywhere, and of rows in the panels they lack."""
     panels, rows = {panel for panel, _ in filled}, {row for _, row in filled}
-    told = dict.fromkeys(place.panel for place in places if place.panel not in panels)
+    empty = dict.fromkeys(place.panel for place in places if place.panel not in panels)
+    nowhere = dict.fromkeys(place.row for place in places if place.panel in panels and place.row not in rows)
+    lacking: dict[str, dict[str, None]] = {}
     for place in places:
-        if place.panel in panels and (place.panel, place.row) not in filled:
-            told[place.row if place.row not in rows else f"{place.panel} {place.row}"] = None
-    return tuple(told)
+        if place.panel in panels and place.row in rows and (place.panel, place.row) not in filled:
+            lacking.setdefault(place.panel, {})[place.row] = None
+    return (*empty, *(f"{panel} {', '.join(lacks)}" for panel, lacks in lacking.items()), *nowhere)
 
 
 def _look_beside(experiment: Experiment, plan: Plan, store: Path) -> dict[str, dict[Spot, float]]:

@@ -110,10 +110,9 @@ class Best(Claim):
         for panel, column in self.spots(means):
             here = {row: value for (p, row, c), value in means.items() if (p, c) == (panel, column)}
             own = [value for row, value in here.items() if _known(row, self.rows)]
-            if not own:
-                raise KeyError((panel, *self.rows, column))
-            count += len(own) < len(here)  # with nobody else there is nothing to be best of
-            _weigh(against, close, _spot(panel, column), here, max(own))
+            if own:
+                count += len(own) < len(here)  # with nobody else there is nothing to be best of
+                _weigh(against, close, _spot(panel, column), here, max(own))
         return Judged(count, against, close)
 
 
@@ -132,10 +131,9 @@ class BestWorst(Claim):
             for (p, row, _), value in means.items():
                 if p == panel:
                     worst[row] = min(value, worst.get(row, value))
-            if self.row not in worst:
-                raise KeyError((panel, self.row))
-            count += len(worst) > 1
-            _weigh(against, close, panel, worst, worst[self.row])
+            if self.row in worst:
+                count += len(worst) > 1
+                _weigh(against, close, panel, worst, worst[self.row])
         return Judged(count, against, close)
 
 
