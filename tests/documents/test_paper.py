@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from robagg.lab.paper.tq_table3 import LAST
+from robagg.report.compare import Pair
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,3 +65,10 @@ def test_an_earlier_drop_is_estimated_from_the_curve(paper: ModuleType) -> None:
     """A rise by a point each hundred rounds, and after the drop a level that stays."""
     curve = {t: t / 100 + (5 - t / 100 + 22.5 if t > 2250 else 0) for t in range(100, 3001, 100)}
     assert importlib.import_module("cifar").shift_drop(curve, 1500) == pytest.approx(15 + 27.5 - 21)
+
+
+def test_cells_that_do_not_match_are_laid_out_by_panel_rule_and_attack(paper: ModuleType) -> None:
+    cells = {("f=5", "CM", "LF"): Pair(80.0, 90.0, 1.0), ("f=6", "CM", "GA"): Pair(70.04, 60.0, 1.0)}
+    head, _, *lines = importlib.import_module("mismatches").lay_out(cells).strip().splitlines()
+    assert head == "| at | rule | GA | LF |"
+    assert lines == ["| f=5 | CM |  | 80.0 (90.0) |", "| f=6 | CM | 70.0 (60.0) |  |"]
