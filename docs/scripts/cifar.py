@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from math import ceil
 from statistics import fmean, median
 
 from changes import CIFAR, SAME, tell_changes
@@ -103,9 +102,9 @@ def tell_test(boards: Mapping[str, Board]) -> str:
     best = min(fits, key=lambda at: fits[at][1])
     return (
         "So the cells at f=4 do not test the setting. Those at f=2 and 3 do: they were run after it was chosen. "
-        f"TQ's {len(last)} cells are all within {ceil(10 * max(map(abs, last.values()))) / 10} points of the paper's. "
-        f"The other rules were run there with 3,000 rounds "
-        f"alone. As stated, of their {len(others)} cells {tell_level(others)}; by the same estimate a drop at round "
+        f"The farthest of TQ's {len(last)} cells is {max(map(abs, last.values())):.2f} points from the paper's. The "
+        "other rules were run there with 3,000 rounds alone. As stated, of their "
+        f"{len(others)} cells {tell_level(others)}; by the same estimate a drop at round "
         f"1,500 has {fits[1500][0]} within 1.5 points, {fits[1500][1]:.1f} off, and the round that fits best is "
         f"{best:,}. So for these rules a constant explains f=2 and 3 better and the drop f=4; of all their "
         f"{len(every)} cells the constant has {count_near(pick(every, OTHERS))[0]} within 1.5 points, the drop {near}. "
