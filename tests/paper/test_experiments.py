@@ -22,8 +22,8 @@ from robagg.rules import TQ
 
 CELLS = {
     "fig2": 36, "fig3": 27 * 8, "fig4": 27 * 8, "fig5": 36, "fig6": 6 * 7, "fig7": 6 * 7, "fig8": 3 * 7, "fig9": 3 * 7,
-    "table3": 18 * 8, "table4": 12 * 8, "table5": 18 * 7, "table5-plain": 42,
-    "table5-short": 18 * 8, "appendix": 18 * 8, "nlp": 8 * 8, "mca-sigma": 42, "tq-table3": 30, "tq-table5": 30,
+    "table3": 18 * 8, "table4": 12 * 8, "table5": 18 * 7, "table5-plain": 42, "table5-early": 18 * 8,
+    "table5-short": 18 * 8, "appendix": 18 * 8, "nlp": 8 * 8, "mca-sigma": 42, "tq-table3": 30, "tq-table5": 48,
 }  # fmt: skip
 
 
@@ -160,6 +160,21 @@ def test_short_runs_are_short_but_for_a_quick_look() -> None:
     assert experiment.lay()[0].run.effective.rounds == 2000
     assert experiment.lay(Plan(rounds=7))[0].run.effective.rounds == 7
     assert experiment.lay(Plan(quick=True))[0].run.effective.rounds == 200
+
+
+def test_a_row_may_have_settings_of_its_own() -> None:
+    experiment = experiment_of("tq-table5")
+    schedules = {place.row: place.run.effective for place in experiment.lay(Plan(seeds=1))}
+    drops = {row: (settings.rounds, settings.schedule) for row, settings in schedules.items()}
+    assert drops["TQ"] == (2000, ((0.75, 0.1),))
+    assert drops["TQ (3000 rounds)"] == (3000, ((0.75, 0.1),))
+    assert drops["TQ (from the last; 3000 rounds; drop at 1500)"] == (3000, ((0.5, 0.1),))
+    shared = {place.run.key for place in experiment_of("table5-early").lay() if "last" in place.row}
+    assert sum(place.run.key in shared for place in experiment.lay()) == 18
+    assert not any("3000" in place.row for place in experiment.lay(Plan(quick=True)))
+
+
+def test_a_factor_on_the_mads_must_be_positive() -> None:
     with pytest.raises(ValueError, match="factor"):
         TQVaried(f=3, factor=0.0)
 

@@ -61,7 +61,7 @@ class Board:
             rounds = self.plan.rounds or QUICK_SETTINGS["rounds"]
             marks.append(f"QUICK LOOK on digits, {rounds} rounds, not the paper's experiment")
         elif self.plan.rounds not in (None, self.experiment.own_rounds):
-            told = f"{self.experiment.own_rounds}" if self.experiment.rounds else "the paper's"
+            told = f"{self.experiment.own_rounds}" if "rounds" in self.experiment.settings else "the paper's"
             marks.append(f"{self.plan.rounds} rounds instead of {told}")
         if self.plan.only.pairs:
             marks.append("only " + ", ".join(f"{name}={value}" for name, value in self.plan.only.pairs))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Change = Mapping[str, Any]
-"""Fields of a run: rule, mixer, attack, task, n, f, rho."""
+"""Fields of a run: rule, mixer, attack, task, n, f, rho, settings."""
 Axis = Mapping[str, Change]
 """What varies, by the label that people read."""
 

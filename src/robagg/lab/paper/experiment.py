@@ -74,7 +74,7 @@ class Experiment:
         panels: the grids.
         columns: what the columns are: attack (which has a worst case), f, rho; empty: what their names say.
         seeds: how many; 3 in the paper's tables.
-        rounds: how many, where it is not the task's own number.
+        settings: fields of `Settings` that differ from the task's.
         numbers: the table of the paper's numbers that it is compared with.
         candidates: whether its rows are one row of the paper's done in several ways, of which the nearest is wanted.
         claims: orderings that the paper claims.
@@ -89,7 +89,7 @@ class Experiment:
     panels: tuple[Panel, ...]
     columns: str = "attack"
     seeds: int = 1
-    rounds: int | None = None
+    settings: Change = field(default_factory=dict)
     numbers: str | None = None
     candidates: bool = False
     claims: tuple[Claim, ...] = ()
@@ -99,7 +99,8 @@ class Experiment:
     @property
     def own_rounds(self) -> int:
         """How many rounds its runs have if nothing else is planned."""
-        return self.rounds or tasks.parse(self.task).settings.rounds
+        rounds: int = self.settings.get("rounds", tasks.parse(self.task).settings.rounds)
+        return rounds
 
     def lay(self, plan: Plan | None = None) -> list[Place]:
         """All runs with their cells. The seed turns slowest, so that whole tables of the first seeds come first."""
@@ -121,7 +122,8 @@ class Experiment:
     def shrink(self, plan: Plan) -> Experiment:
         """The experiment as planned: a quick one has every second point of a line, and one panel for all its tasks.
 
-        MCA's fixed width is left out of it: it was found on another model.
+        MCA's fixed width is left out of it, which was found on another model, and rows with settings of their own: a
+        quick look has one setting.
         """
         if not plan.quick:
             return self
@@ -129,7 +131,7 @@ class Experiment:
         panels: dict[str, Panel] = {}
         for panel in self.panels:
             label = QUICK_TASK if "task" in panel.fixed else panel.label
-            rows = {name: row for name, row in panel.rows.items() if name != FIXED}
+            rows = {name: row for name, row in panel.rows.items() if name != FIXED and "settings" not in row}
             columns = dict([*panel.columns.items()][::step])
             panels.setdefault(label, replace(panel, label=label, rows=rows, columns=columns))
         return replace(self, panels=tuple(panels.values()))
@@ -143,10 +145,9 @@ class Experiment:
     def _make(self, fields: dict[str, Any], plan: Plan, seed: int) -> Run:
         task = fields.pop("task", self.task)
         mixer, rule, rho = fields.pop("mixer", ""), fields.pop("rule"), fields.pop("rho")
-        settings = dict(QUICK_SETTINGS) if plan.quick else {}
-        rounds = plan.rounds or (None if plan.quick else self.rounds)
-        if rounds is not None:
-            settings["rounds"] = rounds
+        settings = dict(QUICK_SETTINGS) if plan.quick else {**self.settings, **fields.pop("settings", {})}
+        if plan.rounds is not None:
+            settings["rounds"] = plan.rounds
         return Run(
             rule=f"{mixer} >> {rule}" if mixer else rule,
             split=f"rho(rho={rho!r})",
