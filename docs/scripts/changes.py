@@ -51,4 +51,8 @@ def tell_changes(details: Mapping[str, str], pairs: Mapping[Spot, Pair]) -> str:
         few = each if len(cells) <= 6 else f"{len(cells)} cells"
         told.append(f"with {details[change]} {now:.1f} points off on average, without {before:.1f} ({few})")
     kind = "rules that are the same here and there, cells whose deviation in the paper is under 2 points"
-    return f"Tried alone, one seed ({kind}; `benchmarks/protocol.py`): {'; '.join(told)}." if told else ""
+    return (
+        f"Tried alone, all else as stated, one seed ({kind}; `benchmarks/protocol.py`): {'; '.join(told)}."
+        if told
+        else ""
+    )

@@ -12,7 +12,7 @@ import torch
 import robagg
 from robagg.data.agnews import find_rows
 from robagg.lab import Options, Run, Store
-from robagg.lab.paper import NAMES, Computation, Experiment, Only, Plan, find, place_store
+from robagg.lab.paper import NAMES, Computation, Experiment, Only, Plan, find, place_store, tq_table3
 from robagg.lab.paper.axes import ATTACKS, CNN_RULES, RHOS, RULES
 from robagg.lab.paper.mca_sigma import make_experiment
 from robagg.lab.paper.perform import foresee, perform
@@ -164,14 +164,26 @@ def test_short_runs_are_short_but_for_a_quick_look() -> None:
 
 def test_a_row_may_have_settings_of_its_own() -> None:
     experiment = experiment_of("tq-table5")
-    schedules = {place.row: place.run.effective for place in experiment.lay(Plan(seeds=1))}
-    drops = {row: (settings.rounds, settings.schedule) for row, settings in schedules.items()}
+    rows = {place.row: place.run.effective for place in experiment.lay(Plan(seeds=1))}
+    drops = {row: (settings.rounds, settings.schedule) for row, settings in rows.items()}
     assert drops["TQ"] == (2000, ((0.75, 0.1),))
-    assert drops["TQ (3000 rounds)"] == (3000, ((0.75, 0.1),))
+    assert drops["TQ (as stated)"] == (3000, ((0.75, 0.1),))
     assert drops["TQ (from the last; 3000 rounds; drop at 1500)"] == (3000, ((0.5, 0.1),))
     shared = {place.run.key for place in experiment_of("table5-early").lay() if "last" in place.row}
     assert sum(place.run.key in shared for place in experiment.lay()) == 18
-    assert not any("3000" in place.row for place in experiment.lay(Plan(quick=True)))
+
+
+@pytest.mark.parametrize("plan", [Plan(quick=True), Plan(rounds=2000)])
+def test_a_plan_with_settings_leaves_out_rows_that_have_their_own(plan: Plan) -> None:
+    places = experiment_of("tq-table5").lay(plan)
+    assert {place.row for place in places} == set(tq_table3.ROWS)
+    assert len({place.run.key for place in places}) == len(places)
+
+
+def test_an_earlier_drop_is_half_way_but_for_a_quick_look() -> None:
+    experiment = experiment_of("table5-early")
+    assert {place.run.effective.schedule for place in experiment.lay()} == {((0.5, 0.1),)}
+    assert {place.run.effective.schedule for place in experiment.lay(Plan(quick=True))} == {()}
 
 
 def test_a_factor_on_the_mads_must_be_positive() -> None:

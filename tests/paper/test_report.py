@@ -11,7 +11,7 @@ from robagg.lab.paper import Experiment, Only, Place, Plan, find
 from robagg.lab.paper.axes import CNN_RULES
 from robagg.lab.paper.numbers import find_row, read_numbers, read_printed_worst
 from robagg.lab.store import Store
-from robagg.report.board import gather
+from robagg.report.board import Board, gather
 from robagg.report.compare import compare, find_paper_worst, list_misprints, measure_rows, summarise
 from robagg.report.figures import draw_board
 from robagg.report.latex import write_latex
@@ -202,6 +202,9 @@ def test_a_quick_look_is_marked_in_every_output(fill: Fill, tmp_path: Path) -> N
         assert "QUICK LOOK on digits" in text
     fewer = gather(TABLE3, Plan(rounds=50), fill(TABLE3, lambda place: 90.0, Plan(rounds=50)))
     assert "50 rounds instead of the paper's" in fewer.title
+    short = find("table5-short")
+    assert isinstance(short, Experiment)
+    assert "[50 rounds instead of 2000]" in Board(short, Plan(rounds=50), {}).title
 
 
 def test_rows_of_which_nothing_is_there_are_left_out_and_named(fill: Fill) -> None:

@@ -89,7 +89,7 @@ class Experiment:
     panels: tuple[Panel, ...]
     columns: str = "attack"
     seeds: int = 1
-    settings: Change = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     numbers: str | None = None
     candidates: bool = False
     claims: tuple[Claim, ...] = ()
@@ -122,16 +122,20 @@ class Experiment:
     def shrink(self, plan: Plan) -> Experiment:
         """The experiment as planned: a quick one has every second point of a line, and one panel for all its tasks.
 
-        MCA's fixed width is left out of it, which was found on another model, and rows with settings of their own: a
-        quick look has one setting.
+        MCA's fixed width is left out of a quick one: it was found on another model. Rows with settings of their own are
+        left out where the plan has its own.
         """
-        if not plan.quick:
+        if not plan.quick and plan.rounds is None:
             return self
-        step = 2 if self.kind == "lines" else 1
+        step = 2 if plan.quick and self.kind == "lines" else 1
         panels: dict[str, Panel] = {}
         for panel in self.panels:
-            label = QUICK_TASK if "task" in panel.fixed else panel.label
-            rows = {name: row for name, row in panel.rows.items() if name != FIXED and "settings" not in row}
+            label = QUICK_TASK if plan.quick and "task" in panel.fixed else panel.label
+            rows = {
+                name: row
+                for name, row in panel.rows.items()
+                if "settings" not in row and not (plan.quick and name == FIXED)
+            }
             columns = dict([*panel.columns.items()][::step])
             panels.setdefault(label, replace(panel, label=label, rows=rows, columns=columns))
         return replace(self, panels=tuple(panels.values()))
@@ -145,7 +149,9 @@ class Experiment:
     def _make(self, fields: dict[str, Any], plan: Plan, seed: int) -> Run:
         task = fields.pop("task", self.task)
         mixer, rule, rho = fields.pop("mixer", ""), fields.pop("rule"), fields.pop("rho")
-        settings = dict(QUICK_SETTINGS) if plan.quick else {**self.settings, **fields.pop("settings", {})}
+        settings = {**self.settings, **fields.pop("settings", {})}
+        if plan.quick:
+            settings = dict(QUICK_SETTINGS)
         if plan.rounds is not None:
             settings["rounds"] = plan.rounds
         return Run(

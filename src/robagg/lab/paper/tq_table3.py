@@ -16,7 +16,7 @@ ROWS = vary(
         "TQ (from the mean)": "tqvaried(from_mean=True)",
         LAST: "tqlast",
         "TQ (factor)": f"tqvaried(factor={NORMAL})",
-        "TQ (mean, factor)": f"tqvaried(from_mean=True, factor={NORMAL})",
+        "TQ (mean; factor)": f"tqvaried(from_mean=True, factor={NORMAL})",
     },
 )
 
