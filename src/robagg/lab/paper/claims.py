@@ -75,7 +75,7 @@ class Claim(ABC):
         except KeyError as absent:
             return Finding(self.text, None, f"no run of {', '.join(filter(None, absent.args[0]))}")
         if not judged.count:
-            return Finding(self.text, None, "none of its runs are there")
+            return Finding(self.text, None, "there are no runs to compare")
         told = f"{judged.count - len(judged.against)} of {judged.count}"
         told += f"; not: {'; '.join(judged.against)}" if judged.against else ""
         told += f"; within a point: {'; '.join(judged.close)}" if judged.close else ""
