@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import weakref
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,31 @@ def test_combine(n: int, dtype: torch.dtype) -> None:
             close(cuda.combine(vectors, some, compute=F32)[0], wanted)
             near = cuda.combine(x[: len(rows)], some, beside=vectors[-2:], compute=F32)[0]
             close(near, reference.combine(x[: len(rows)].double(), some, beside=vectors[-2:], compute=F64)[0])
+
+
+@interpreted
+@pytest.mark.parametrize("beside", [0, 1])
+def test_copies_of_rows_live_until_the_kernel_is_launched(monkeypatch: pytest.MonkeyPatch, beside: int) -> None:
+    """Where copies happen to lie evenly only the first is passed on; the others' memory must not be given away."""
+    rows, memory = list(stack("random", 64, 5).T), torch.empty(5, 64)
+    copies: list[weakref.ref[Tensor]] = []
+    launches: list[Any] = []
+
+    def copy(vector: Tensor) -> Tensor:
+        copied = memory[len(copies) % 5].copy_(vector)
+        copies.append(weakref.ref(copied))
+        return copied
+
+    def launch(*_: Any) -> None:
+        launches.append([alive() is not None for alive in copies])
+        copies.clear()
+
+    monkeypatch.setattr(cuda, "_dense", copy)
+    monkeypatch.setattr(cuda, "_launch", launch)
+    cuda.sketch(rows, compute=F32)
+    cuda.trim(rows, 1, 4, compute=F32)
+    cuda.combine(rows[: 5 - beside], torch.ones(5), beside=rows[5 - beside :], compute=F32)
+    assert launches == [[True] * 5] * 3
 
 
 @interpreted

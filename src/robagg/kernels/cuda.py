@@ -86,7 +86,7 @@ def sketch(
     if not _fits(row, n, size, mix, compute):
         return reference.sketch(rows, mix=mix, anchors=anchors, compute=compute)
     d, device = row.shape[0], row.device
-    where, loose = _locate(rows)
+    where, loose, _held = _locate(rows)
     points = [_dense(point) for point in anchors if point is not None]
     kinds = "".join("o" if point is None else "v" for point in anchors)
     plan = _plan("sketch", m, mix)
@@ -111,7 +111,7 @@ def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: to
     if not _fits(row, n, m, mix, compute):
         return reference.trim(rows, lo, hi, mix=mix, compute=compute)
     d, device = row.shape[0], row.device
-    where, loose = _locate(rows)
+    where, loose, _held = _locate(rows)
     plan = _plan("trim", m, mix)
     tiles, programs = _cut(d, plan, device)
     value = torch.empty(d, dtype=compute, device=device)
@@ -140,12 +140,12 @@ def combine(
     if isinstance(rows, Tensor) and rows.stride(1) == 1 and (beside or not rest):
         first, stride, n = rows, rows.stride(0), len(rows)
     else:
-        loose[:0] = (_dense(row) for row in rows)
+        vectors = [*(_dense(row) for row in rows), *loose]  # also holds the copies in the stack until the launch
         # The one whose coefficient is missing is never one of the stack, wherever it lies.
-        stride, n = _spacing(loose[:-1] if rest else loose)
-        if len(loose) - n > 4:  # no stack with a few points beside it: all loose, so that few kernels are compiled
+        stride, n = _spacing(vectors[:-1] if rest else vectors)
+        if len(vectors) - n > 4:  # no stack with a few points beside it: all loose, so that few kernels are compiled
             stride, n = 0, 0
-        first, loose = loose[0], loose[n:]
+        first, loose = vectors[0], vectors[n:]
     if compute != torch.float32 or len(loose) > LOOSE or not 0 < d < 2**31 - 4096:
         return reference.combine(rows, coefficients, beside=beside, compute=compute, alarm=alarm)
     plan = plans["combine"]
@@ -187,18 +187,22 @@ def _dense(vector: Tensor) -> Tensor:
     return vector if vector.stride(0) == 1 else vector.contiguous()
 
 
-def _locate(rows: Rows) -> tuple[list[Any], bool]:
-    """The kernel's arguments for the rows: a base and a stride, or one pointer a row (then True)."""
+def _locate(rows: Rows) -> tuple[list[Any], bool, Rows]:
+    """The kernel's arguments for the rows: a base and a stride, or one pointer a row (then True).
+
+    And what they point to, some of it perhaps copies, which the caller holds until the launch.
+    """
     if isinstance(rows, Tensor):
         rows = rows if rows.stride(1) == 1 else rows.contiguous()
-        return [rows, rows.stride(0)], False
+        return [rows, rows.stride(0)], False, rows
     vectors = [_dense(row) for row in rows]
     stride, count = _spacing(vectors)
     if count == len(vectors):
-        return [vectors[0], stride], False
+        return [vectors[0], stride], False, vectors
     if len(vectors) > 32:  # such a kernel takes longer to compile than its copies take in a lifetime
-        return [torch.stack(vectors), len(vectors[0])], False
-    return list(vectors), True
+        stack = torch.stack(vectors)
+        return [stack, len(vectors[0])], False, stack
+    return list(vectors), True, vectors
 
 
 def _spacing(vectors: Sequence[Tensor]) -> tuple[int, int]:
