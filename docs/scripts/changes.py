@@ -50,9 +50,9 @@ def tell_changes(details: Mapping[str, str], pairs: Mapping[Spot, Pair]) -> str:
         )
         few = each if len(cells) <= 6 else f"{len(cells)} cells"
         told.append(f"with {details[change]} {now:.1f} points off on average, without {before:.1f} ({few})")
-    kind = "rules that are the same here and there, cells whose deviation in the paper is under 2 points"
+    if not told:
+        return ""
     return (
-        f"Tried alone, all else as stated, one seed ({kind}; `benchmarks/protocol.py`): {'; '.join(told)}."
-        if told
-        else ""
+        "Tried alone, all else as stated, one seed (rules that are the same here and there, cells whose deviation in "
+        f"the paper is under 2 points; `benchmarks/protocol.py`): {'; '.join(told)}."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from statistics import fmean, median
 
 from changes import CIFAR, SAME, tell_changes
@@ -16,8 +17,8 @@ from robagg.report.compare import CLOSE, Pair, compare, measure_rows
 from robagg.report.formats import render_rows
 
 Pairs = Mapping[Spot, Pair]
-CHOSEN = "f=4"
-"""Where the drop and TQ's start of the nearest setting were chosen."""
+CHOSEN, ELSEWHERE = ("f=4",), ("f=2", "f=3")
+"""Where the drop and TQ's start of the nearest setting were chosen, and where not."""
 OTHERS = [row for row in SAME.values() if row != "TQ"]
 STATISTICS = RESULTS / "running-statistics.jsonl"
 """TQ's runs on CIFAR-10, each evaluated with running BatchNorm statistics that were moved in three ways."""
@@ -54,9 +55,11 @@ def lay_out_ways(boards: Mapping[str, Board], stated: Pairs, early: Pairs) -> st
     lines = []
     for f in reversed(boards["table5"].panels):
         for name, (row, pairs, way) in ways.items():
-            gaps = differ(pick(pairs, [row], at=f))
+            gaps = differ(pick(pairs, [row], at=[f]))
             told = [f"{gap:+.2f}" for gap in (*gaps, max(gaps, key=abs))]
-            lines.append([f, f"[{name}](paper/{name}.md)", f"{way} ({count_seeds(boards[name], [row], at=f)})", *told])
+            lines.append(
+                [f, f"[{name}](paper/{name}.md)", f"{way} ({count_seeds(boards[name], [row], at=[f])})", *told]
+            )
     return render_rows("", ["at", "page", "setting", *ATTACKS, "largest"], lines, "markdown")
 
 
@@ -71,10 +74,8 @@ def lay_out_others(stated: Pairs, early: Pairs, short: Pairs) -> str:
     }
     lines = []
     for way, (pairs, less) in ways.items():
-        others = pick(pairs, OTHERS)
-        chosen = [pair.difference - less for spot, pair in others.items() if spot[0] == CHOSEN]
-        elsewhere = [pair.difference - less for spot, pair in others.items() if spot[0] != CHOSEN]
-        lines.append([way, *tell_fit(chosen), *tell_fit(elsewhere)])
+        fits = (tell_fit([gap - less for gap in differ(pick(pairs, OTHERS, at=at))]) for at in (CHOSEN, ELSEWHERE))
+        lines.append([way, *chain(*fits)])
     return render_rows("", ["setting", "f=4", "off", "sign", "f=2, 3", "off", "sign"], lines, "markdown")
 
 
@@ -83,11 +84,8 @@ def tell_fit(gaps: Sequence[float]) -> list[str]:
     if not gaps:
         return ["not run", "", ""]
     close = sum(abs(gap) <= CLOSE for gap in gaps)
-    return [
-        f"{close} of {len(gaps)}",
-        f"{fmean(map(abs, gaps)):.1f}",
-        f"{round(fmean(gaps), 1) + 0.0:+.1f}",
-    ]  # never -0.0
+    signed = round(fmean(gaps), 1) + 0.0  # never -0.0
+    return [f"{close} of {len(gaps)}", f"{fmean(map(abs, gaps)):.1f}", f"{signed:+.1f}"]
 
 
 def tell_choice(boards: Mapping[str, Board]) -> str:
@@ -112,10 +110,7 @@ def tell_choice(boards: Mapping[str, Board]) -> str:
 
 def tell_test(early: Pairs, short: Pairs) -> str:
     """What the cells say on which the nearest setting was not chosen."""
-    last, seen = (
-        [abs(pair.difference) for (f, _, _), pair in pick(pairs, [LAST]).items() if f != CHOSEN]
-        for pairs in (early, short)
-    )
+    last, seen = ([*map(abs, differ(pick(pairs, [LAST], at=ELSEWHERE)))] for pairs in (early, short))
     return (
         "So no cell at f=4 tests the setting: round and start were chosen there. TQ's cells at f=2 and 3 do: the "
         f"farthest of the {len(last)} is {max(last):.2f} points from the paper's, with 2,000 rounds, which were run "
@@ -141,9 +136,9 @@ def tell_as_stated(board: Board, stated: Pairs, plain: Pairs) -> str:
     )
 
 
-def pick(pairs: Pairs, rows: Collection[str] = (), *, at: str = "") -> dict[Spot, Pair]:
-    """The cells of some rows and of one f; none given: of all."""
-    return {spot: pair for spot, pair in pairs.items() if (not rows or spot[1] in rows) and (not at or spot[0] == at)}
+def pick(pairs: Pairs, rows: Collection[str], *, at: Collection[str] = (*CHOSEN, *ELSEWHERE)) -> dict[Spot, Pair]:
+    """The cells of some rows and panels."""
+    return {(f, row, column): pair for (f, row, column), pair in pairs.items() if row in rows and f in at}
 
 
 def differ(pairs: Pairs) -> list[float]:
@@ -151,9 +146,9 @@ def differ(pairs: Pairs) -> list[float]:
     return [pair.difference for pair in pairs.values()]
 
 
-def count_seeds(board: Board, rows: Collection[str], *, at: str = CHOSEN) -> str:
+def count_seeds(board: Board, rows: Collection[str], *, at: Collection[str] = CHOSEN) -> str:
     """How many seeds these rows have, in words."""
-    counts = sorted({len(cell.accuracies) for (f, row, _), cell in board.cells.items() if f == at and row in rows})
+    counts = sorted({len(cell.accuracies) for (f, row, _), cell in board.cells.items() if f in at and row in rows})
     told = " to ".join(f"{count}" for count in dict.fromkeys((counts[0], counts[-1])))
     return f"{told} seed{'s' * (counts[-1] > 1)}"
 
@@ -173,15 +168,16 @@ def tell_statistics() -> str:
 
 def tell_phases() -> str:
     """In how many rounds TQ on CIFAR-10 cuts everyone and so is the median, and what that does to the end."""
-    told = []
-    for attack in ("ga", "lf", "ipm", "alie", "bf", "mimic"):
-        runs = [run for run in read_rule("tq", "table5") if run["spec"]["attack"] == attack and run["spec"]["f"] == 4]
-        pairs = ", ".join(f"{100 * measure_cut(run):.0f} % ({run['accuracy']:.1f})" for run in runs)
-        told.append(f"{attack.upper()} {pairs}")
-    cut, cut_last = (
-        [run["trace"]["honest_dropped"] for run in read_rule(rule, name) if run["spec"]["f"] == 4]
+    runs, from_last = (
+        [run for run in read_rule(rule, name) if run["spec"]["f"] == 4]
         for rule, name in (("tq", "table5"), ("tqlast", "table5-early"))
     )
+    told = []
+    for attack in ("ga", "lf", "ipm", "alie", "bf", "mimic"):
+        own = [run for run in runs if run["spec"]["attack"] == attack]
+        pairs = ", ".join(f"{100 * measure_cut(run):.0f} % ({run['accuracy']:.1f})" for run in own)
+        told.append(f"{attack.upper()} {pairs}")
+    cut, cut_last = ([run["trace"]["honest_dropped"] for run in some] for some in (runs, from_last))
     return (
         "Under all attacks but ALIE TQ is at first the median and averages later: from about the twentieth round tau "
         "is less than any client's distance from the median, and all are cut; once gradients agree more it keeps them. "
