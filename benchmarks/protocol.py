@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -20,9 +20,8 @@ from torch import Tensor, nn
 
 from jobs import ATTACKS, RULES, gather
 from robagg.attacks import attacks
-from robagg.data import Dataset, crop_and_flip, splits
+from robagg.data import Dataset, splits
 from robagg.data.augment import shift_and_mirror
-from robagg.data.sources import SOURCES
 from robagg.rule import parse
 from robagg.task import Task, federate
 from robagg.tasks.cifar10 import CIFAR10
@@ -84,8 +83,8 @@ class Crops:
     It counts calls: the few with which a round is tried before it is captured make the first stretch shorter.
     """
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds, self.t, self.kept = rounds, torch.zeros(()), torch.zeros(0)
+    def __init__(self, rounds: int, border: Sequence[float]) -> None:
+        self.rounds, self.border, self.t, self.kept = rounds, border, torch.zeros(()), torch.zeros(0)
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         drawn = torch.rand(3, x.shape[1], generator=generator, device=x.device)
@@ -95,7 +94,7 @@ class Crops:
         self.kept.copy_(torch.where(self.t % self.rounds == 0, drawn, self.kept))
         self.t += 1
         top, left, mirrored = self.kept.repeat(1, len(x))
-        return shift_and_mirror(x, (9 * top).long(), (9 * left).long(), mirrored < 0.5, 4)
+        return shift_and_mirror(x, (9 * top).long(), (9 * left).long(), mirrored < 0.5, 4, self.border)
 
 
 @dataclass(frozen=True)
@@ -104,27 +103,7 @@ class SharedCrops(CIFAR10):
 
     @property
     def transform(self) -> Callable[[Tensor, torch.Generator], Tensor]:
-        return Crops(30)
-
-
-@dataclass(frozen=True)
-class BlackBorders(CIFAR10):
-    """What a crop has outside the image is black, as where images are cropped first and normalised then."""
-
-    @property
-    def transform(self) -> Callable[[Tensor, torch.Generator], Tensor]:
-        return crop_with_black
-
-
-def crop_with_black(x: Tensor, generator: torch.Generator) -> Tensor:
-    source = SOURCES["cifar10"]
-    black = [-mean / std for mean, std in zip(source.mean, source.std, strict=True)]
-    for channel, value in enumerate(black):
-        x[..., channel, :, :] -= value
-    x = crop_and_flip(x, generator)
-    for channel, value in enumerate(black):
-        x[..., channel, :, :] += value
-    return x
+        return Crops(30, self.outside)
 
 
 def begin_with_gradients(federation: Federation) -> None:
@@ -140,7 +119,8 @@ CHANGES: dict[str, tuple[Task, bool]] = {
     "masks-shared": (SharedMasks(kept=False), False),
     "group-norm": (Groups(), False),
     "crops-shared": (SharedCrops(), False),
-    "crops-black": (BlackBorders(), False),
+    "crops-black": (CIFAR10(border="black"), False),
+    "crops-black-shared": (SharedCrops(border="black"), False),
 }
 """Their tasks, and whether momenta begin as gradients."""
 CIFAR_CELLS = ("rfa ga", "huber mimic", "tm lf")

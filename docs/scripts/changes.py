@@ -21,7 +21,8 @@ MNIST = {
 CIFAR = {
     "group-norm": "GroupNorm in place of BatchNorm",
     "crops-shared": "crops that all clients share for 30 rounds",
-    "crops-black": "black borders of crops",
+    "crops-black": "crops that are black outside the image (as where images are cropped first and normalised then)",
+    "crops-black-shared": "crops that are both",
 }
 SAME = {change["rule"]: label for label, change in RULES.items() if label not in ("Krum", "MCA (median)")}
 """Rules that are the same here and in the paper."""
@@ -41,7 +42,8 @@ def tell_changes(details: Mapping[str, str], pairs: Mapping[Spot, Pair]) -> str:
         if run["change"] in details and pair is not None and pair.firm and min(pair.ours, pair.paper) > 15:
             changed.setdefault(run["change"], []).append((spot, run["accuracy"]))
     told = []
-    for change, cells in changed.items():
+    for change in filter(changed.get, details):
+        cells = changed[change]
         now = fmean(abs(value - pairs[spot].paper) for spot, value in cells)
         before = fmean(abs(pairs[spot].difference) for spot, _ in cells)
         each = ", ".join(

@@ -22,6 +22,9 @@ import numpy as np
 
 _CONSTANTS = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "none": None}
 
+LATER = {"later": True}
+"""Metadata of a field that came after results had been stored: at its default it is no part of their keys."""
+
 
 class Named:
     """What all things looked up by name share: a name, other names, and a text that reads back to an equal object."""

@@ -8,6 +8,7 @@ import pytest
 
 from robagg.lab import Run, grid
 from robagg.lab import run as run_module
+from robagg.tasks.cifar10 import CIFAR10
 
 BASE: dict[str, Any] = {"rule": "nnm >> tq", "attack": "alie", "f": 6, "settings": {"rounds": 50}}
 
@@ -52,6 +53,15 @@ def test_one_run_spelled_differently_has_one_key(other: dict[str, Any]) -> None:
 )
 def test_what_changes_the_result_changes_the_key(other: dict[str, Any]) -> None:
     assert Run(**BASE | other).key != Run(**BASE).key
+
+
+def test_a_field_that_came_later_leaves_the_keys_before_it() -> None:
+    assert run_module.spell(CIFAR10(), full=True) == "cifar10(augment=True)"
+    assert run_module.spell(CIFAR10(border="black"), full=True) == "cifar10(augment=True, border='black')"
+    stated, mean, black = (
+        Run(rule="tq", f=4, task=task) for task in ("cifar10", "cifar10(border='mean')", "cifar10(border='black')")
+    )
+    assert stated.key == mean.key != black.key
 
 
 def test_whole_numbers_for_floats_are_the_same_run() -> None:

@@ -183,7 +183,7 @@ def test_the_rate_follows_its_schedule() -> None:
 
 
 @pytest.mark.parametrize("engine", ["loop", "vmap", "dense"])
-@pytest.mark.parametrize("statistics", batchnorm.UPDATES)
+@pytest.mark.parametrize("statistics", [*batchnorm.UPDATES, "batch"])
 def test_running_statistics_move_by_their_policy(engine: str, statistics: str) -> None:
     means = (1.0, 2.0, 6.0, 50.0)
     clients = [(torch.full((8, 2), mean), torch.zeros(8, dtype=torch.int64)) for mean in means]
@@ -203,8 +203,36 @@ def test_running_statistics_move_by_their_policy(engine: str, statistics: str) -
         "mean": (0.1 * (1 + 2 + 6) / 3, 0.9),  # the honest alone
         "median": (0.1 * (2 + 6) / 2, 0.9),  # everyone
         "sequential": (0.1 * (0.81 * 1 + 0.9 * 2 + 6), 0.9**3),
+        "batch": (0.1 * (1 + 2 + 6) / 3, 0.9),
     }[statistics]
     torch.testing.assert_close(federation.running, torch.tensor([mean, mean, variance, variance]), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_evaluation_can_go_by_the_statistics_of_each_test_batch(tracked: bool) -> None:
+    g = torch.Generator().manual_seed(0)
+    model = nn.Sequential(
+        nn.BatchNorm1d(3, track_running_stats=tracked), nn.Dropout(0.5), nn.Linear(3, 4), nn.BatchNorm1d(4)
+    )
+    federation = Federation(
+        model,
+        [(torch.randn(8, 3, generator=g), torch.zeros(8, dtype=torch.int64))] * 2,
+        parse("mean", f=0),
+        parse_attack("none"),
+        f=0,
+        loss=nn.functional.cross_entropy,
+        classes=4,
+        settings=Settings(rounds=1, batch=8, statistics="batch"),
+    )
+    x, y = torch.randn(257, 3, generator=g) * torch.linspace(0.1, 9, 257)[:, None], torch.arange(257) % 4
+    right = 0
+    for batch, labels in zip(x.tensor_split(3), y.tensor_split(3), strict=True):  # none of 128, 128 and 1
+        normal = [nn.functional.batch_norm(batch, None, None, training=True)]
+        normal.append(nn.functional.batch_norm(model[2](normal[0]), None, None, training=True))
+        right += int((normal[1].argmax(1) == labels).sum())
+    assert federation.accuracy((x, y)) == pytest.approx(100 * right / 257)
+    assert federation.accuracy((x, y)) == federation.accuracy((x, y))  # dropout stays off
+    assert all(layer.training for layer in federation.model.modules())
 
 
 def test_every_client_has_its_own_dropout() -> None:

@@ -138,6 +138,7 @@ class Run:
 def spell(thing: Named, *, full: bool = False) -> str:
     """The one text of an object: its fields that are not at their default, or all; f and rho are always told.
 
+    In full too, a field that came later (`LATER`) is left out at its default: keys of stored results stay theirs.
     `str` leaves an f out that is None; read again under another f it would be another rule.
 
     >>> from robagg import TQ
@@ -149,7 +150,8 @@ def spell(thing: Named, *, full: bool = False) -> str:
     told = []
     for field in dataclasses.fields(cast(Any, thing)):
         value = _plain(getattr(thing, field.name), field.type)
-        if field.init and (full or field.name in ("f", "rho") or value != field.default):
+        told_anyway = (full and not field.metadata.get("later")) or field.name in ("f", "rho")
+        if field.init and (told_anyway or value != field.default):
             told.append(f"{field.name}={value!r}")
     return f"{thing.name()}({', '.join(told)})" if told else thing.name()
 

@@ -39,8 +39,13 @@ class ClientBatchNorm(_BatchNorm):
 
     statistics: Tensor | None = None
 
+    @property
+    def by_batch(self) -> bool:
+        """Whether it normalises by the batch, as in training, and in evaluation too if it keeps nothing else."""
+        return self.training or self.running_mean is None
+
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training and self.running_mean is not None:
+        if not self.by_batch:
             return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         count = x.numel() // x.shape[1]
         if count < 2:

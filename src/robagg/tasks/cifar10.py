@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,7 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from robagg.data import Dataset, crop_and_flip, load
+from robagg.data.sources import SOURCES
 from robagg.models import build
+from robagg.registry import LATER
 from robagg.task import Task
 from robagg.train import Settings
 
@@ -22,11 +25,18 @@ class CIFAR10(Task):
 
     Args:
         augment: random crops with padding 4 and flips in training (the paper does not say).
+        border: what crops show outside an image: its "mean" pixel, as where images are normalised first, or "black", as
+            where they are cropped first.
     """
 
     augment: bool = True
+    border: str = field(default="mean", metadata=LATER)
     n: ClassVar[int] = 25
     settings: ClassVar[Settings] = Settings(rounds=3000, batch=32, momentum=0.9, rate=0.1, schedule=((0.75, 0.1),))
+
+    def __post_init__(self) -> None:
+        if self.border not in ("mean", "black"):
+            raise ValueError(f"border must be 'mean' or 'black', got {self.border!r}")
 
     def load(self, root: str | Path | None = None) -> Dataset:
         return load("cifar10", root)
@@ -36,7 +46,14 @@ class CIFAR10(Task):
 
     @property
     def transform(self) -> Callable[[Tensor, torch.Generator], Tensor] | None:
-        return crop_and_flip if self.augment else None
+        return partial(crop_and_flip, border=self.outside) if self.augment else None
+
+    @property
+    def outside(self) -> tuple[float, ...]:
+        """The border's value in each channel of normalised images; empty: zeros."""
+        source = SOURCES["cifar10"]
+        black = tuple(-mean / std for mean, std in zip(source.mean, source.std, strict=True))
+        return black if self.border == "black" else ()
 
     @property
     def title(self) -> str:

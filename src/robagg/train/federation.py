@@ -24,6 +24,8 @@ from robagg.train.shards import Shards
 from robagg.verdict import Outcome
 
 Clients = Sequence[tuple[Tensor, Tensor]]
+TEST_BATCH = 128
+"""The most samples that are evaluated together where BatchNorm goes by them."""
 
 
 class Federation:
@@ -122,7 +124,8 @@ class Federation:
             self.last.copy_(value)
         if len(self.running):
             rows = statistics if self.settings.statistics == "median" else statistics[: len(honest)]
-            self.running.copy_(batchnorm.update(self.running, rows, self.settings.statistics))
+            how = "mean" if self.settings.statistics == "batch" else self.settings.statistics
+            self.running.copy_(batchnorm.update(self.running, rows, how))
         if verdict and outcome.weights is not None:
             self._note([asked[k] for k in stack.kept], asked, outcome.weights, outcome)
 
@@ -213,15 +216,19 @@ class Federation:
             self.tau.copy_(outcome.tau)
 
     @torch.no_grad()
-    def accuracy(self, test: tuple[Tensor, Tensor], size: int = 500) -> float:
+    def accuracy(self, test: tuple[Tensor, Tensor]) -> float:
         """Percent of the test set that the model gets right."""
         batchnorm.apply(self.model, self.running)
         self.model.eval()
-        size = size if self.device.type == "cpu" else 10000
+        norms = [layer for layer in self.model.modules() if isinstance(layer, batchnorm.ClientBatchNorm)]
+        for layer in norms:
+            layer.train(self.settings.statistics == "batch")
+        # Where batches matter they are the same on every device.
+        size = TEST_BATCH if any(layer.by_batch for layer in norms) else 500 if self.device.type == "cpu" else 10000
         right = torch.zeros((), device=self.device, dtype=torch.int64)
         with channels_last(self.model):
-            for at in range(0, len(test[1]), size):
-                right += (self.model(test[0][at : at + size]).argmax(1) == test[1][at : at + size]).sum()
+            for x, y in zip(*(part.tensor_split(-(-len(part) // size)) for part in test), strict=True):
+                right += (self.model(x).argmax(1) == y).sum()
         self.model.train()
         return 100 * int(right) / len(test[1])
 

@@ -23,7 +23,8 @@ class Settings:
     """The share of the clients that is asked in each round."""
     statistics: str = "mean"
     """How running BatchNorm statistics move: "mean" over honest clients, "median" over all, or "sequential": by one
-    honest client after the other, as in a loop over clients that share one model."""
+    honest client after the other, as in a loop over clients that share one model. "batch": as "mean", but evaluation
+    normalises by the statistics of each test batch, of at most 128 samples."""
     evaluate_every: int | None = None
     """Rounds between evaluations; None: every 50, or 30 times a run if that is less often."""
     full_trace: bool = False
@@ -40,7 +41,7 @@ class Settings:
             ("share", self.share, 0 < self.share <= 1),
             ("evaluate_every", self.evaluate_every, self.evaluate_every is None or self.evaluate_every >= 1),
             ("precision", self.precision, self.precision in (None, "float32", "tf32", "bfloat16")),
-            ("statistics", self.statistics, self.statistics in UPDATES),
+            ("statistics", self.statistics, self.statistics in (*UPDATES, "batch")),
         ):
             if not fine:
                 raise ValueError(f"{name} is out of its range, got {value!r}")

@@ -7,10 +7,11 @@ from robagg.lab.paper.table5_early import EARLY
 from robagg.lab.paper.tq_table3 import LAST
 
 STATED = {"rounds": 3000}
+LAST_AS_STATED = "TQ (from the last; 3000 rounds)"
 ROWS = {
     **tq_table3.ROWS,
     "TQ (as stated)": {"rule": "tq", "settings": STATED},
-    "TQ (from the last; 3000 rounds)": {**tq_table3.ROWS[LAST], "settings": STATED},
+    LAST_AS_STATED: {**tq_table3.ROWS[LAST], "settings": STATED},
     "TQ (from the last; 3000 rounds; drop at 1500)": {**tq_table3.ROWS[LAST], "settings": {**STATED, **EARLY}},
 }
 
