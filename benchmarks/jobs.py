@@ -9,11 +9,24 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
+from robagg.attacks import attacks
+from robagg.data import Dataset, splits
 from robagg.lab.paper import axes
+from robagg.rule import parse
+from robagg.task import Task, federate
+from robagg.train import Federation
 
 RULES = tuple(change["rule"] for change in axes.RULES.values())
 ATTACKS = tuple(change["attack"] for change in axes.ATTACKS.values())
 """Of the paper's tables, in their order."""
+
+
+def begin(
+    task: Task, rule: str, attack: str, *, f: int, rho: float, seed: int, data: str, device: str
+) -> tuple[Federation, Dataset]:
+    """A cell before its first round."""
+    parts = parse(rule, f=f), attacks.parse(attack), splits.parse(f"rho(rho={rho})")
+    return federate(task, *parts, n=task.n, f=f, seed=seed, root=data, device=device)
 
 
 def gather(

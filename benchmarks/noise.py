@@ -14,11 +14,8 @@ from typing import Any
 
 import torch
 
-from jobs import ATTACKS, gather
-from robagg.attacks import attacks
-from robagg.data import splits
-from robagg.rule import parse
-from robagg.task import federate, tasks
+from jobs import ATTACKS, begin, gather
+from robagg.task import tasks
 from robagg.train import Loop
 
 F = 6
@@ -33,17 +30,7 @@ NUDGE = 1e-6
 def run(rule: str, attack: str, seed: int, nudge: int, data: str, device: str) -> dict[str, Any]:
     """One run, its initial weights nudged by the draw of that number."""
     task = tasks.parse("mnist")
-    federation, dataset = federate(
-        task,
-        parse(rule, f=F),
-        attacks.parse(attack),
-        splits.parse("rho(rho=0.5)"),
-        n=task.n,
-        f=F,
-        seed=seed,
-        root=data,
-        device=device,
-    )
+    federation, dataset = begin(task, rule, attack, f=F, rho=0.5, seed=seed, data=data, device=device)
     draw = torch.randn(len(federation.w), generator=torch.Generator().manual_seed(nudge))
     federation.w.mul_(1 + NUDGE * draw.to(federation.w))
     result = Loop(federation, (dataset.test_x, dataset.test_y)).run()

@@ -18,12 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jobs import ATTACKS, RULES, gather
-from robagg.attacks import attacks
-from robagg.data import Dataset, splits
+from jobs import ATTACKS, RULES, begin, gather
+from robagg.data import Dataset
 from robagg.data.augment import shift_and_mirror
-from robagg.rule import parse
-from robagg.task import Task, federate
+from robagg.task import Task
 from robagg.tasks.cifar10 import CIFAR10
 from robagg.tasks.mnist import MNIST
 from robagg.train import Federation, Loop
@@ -132,10 +130,7 @@ def run(change: str, cell: str, seed: int, data: str, device: str) -> dict[str, 
     task, warm = CHANGES[change]
     f, rho = (6, 0.5) if isinstance(task, MNIST) else (4, 0.4)
     rule, attack = cell.split()
-    split = splits.parse(f"rho(rho={rho})")
-    federation, dataset = federate(
-        task, parse(rule, f=f), attacks.parse(attack), split, n=task.n, f=f, seed=seed, root=data, device=device
-    )
+    federation, dataset = begin(task, rule, attack, f=f, rho=rho, seed=seed, data=data, device=device)
     if federation.notes:
         raise RuntimeError(f"clients share masks in one dense batch, and this is none: {federation.notes[0]}")
     if warm:

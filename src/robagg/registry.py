@@ -23,7 +23,8 @@ import numpy as np
 _CONSTANTS = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "none": None}
 
 LATER = {"later": True}
-"""Metadata of a field that came after results had been stored: at its default it is no part of their keys."""
+"""Metadata of a field of a named thing that came after results had been stored: at its default it is no part of their
+keys. (Settings are all in them.)"""
 
 
 class Named:

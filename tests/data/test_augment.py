@@ -38,8 +38,11 @@ def test_crop_and_flip_equals_the_plain_loop(shape: tuple[int, ...], padding: in
 @pytest.mark.parametrize("shape", [(7, 3, 8, 6), (2, 5, 3, 5, 5)])
 def test_a_border_has_its_value_in_each_channel(shape: tuple[int, ...]) -> None:
     x, border = torch.randn(shape, generator=torch.Generator().manual_seed(1)), (-2.0, 0.5, 7.0)
-    got = crop_and_flip(x, torch.Generator().manual_seed(2), 3, border)
-    assert torch.equal(got, crop_and_flip_slowly(x, torch.Generator().manual_seed(2), 3, border))
+    before = x.clone()
+    for padding in (0, 3):
+        got = crop_and_flip(x, torch.Generator().manual_seed(2), padding, border)
+        assert torch.equal(got, crop_and_flip_slowly(x, torch.Generator().manual_seed(2), padding, border))
+        assert torch.equal(x, before)
     with pytest.raises(ValueError, match="a value for each of 3 channels, got 2"):
         crop_and_flip(x, None, 3, (1.0, 2.0))
 

@@ -209,30 +209,39 @@ def test_running_statistics_move_by_their_policy(engine: str, statistics: str) -
 
 
 @pytest.mark.parametrize("tracked", [True, False])
-def test_evaluation_can_go_by_the_statistics_of_each_test_batch(tracked: bool) -> None:
+@pytest.mark.parametrize("statistics", ["mean", "batch"])
+def test_evaluation_goes_by_running_statistics_or_by_each_test_batch(statistics: str, tracked: bool) -> None:
     g = torch.Generator().manual_seed(0)
-    model = nn.Sequential(
-        nn.BatchNorm1d(3, track_running_stats=tracked), nn.Dropout(0.5), nn.Linear(3, 4), nn.BatchNorm1d(4)
-    )
+    linear = nn.Linear(3, 4, bias=False)
+    linear.weight.data = torch.randn(4, 3, generator=g)
     federation = Federation(
-        model,
+        nn.Sequential(nn.BatchNorm1d(3, track_running_stats=tracked), nn.Dropout(0.5), linear),
         [(torch.randn(8, 3, generator=g), torch.zeros(8, dtype=torch.int64))] * 2,
         parse("mean", f=0),
         parse_attack("none"),
         f=0,
         loss=nn.functional.cross_entropy,
         classes=4,
-        settings=Settings(rounds=1, batch=8, statistics="batch"),
+        settings=Settings(rounds=1, batch=8, statistics=statistics),
     )
+    # No batch has this mean and variance, and no two batches the same.
+    if tracked:
+        federation.running.copy_(torch.tensor([5.0, -7, 2, 0.1, 9, 30]))
     x, y = torch.randn(257, 3, generator=g) * torch.linspace(0.1, 9, 257)[:, None], torch.arange(257) % 4
-    right = 0
-    for batch, labels in zip(x.tensor_split(3), y.tensor_split(3), strict=True):  # none of 128, 128 and 1
-        normal = [nn.functional.batch_norm(batch, None, None, training=True)]
-        normal.append(nn.functional.batch_norm(model[2](normal[0]), None, None, training=True))
-        right += int((normal[1].argmax(1) == labels).sum())
-    assert federation.accuracy((x, y)) == pytest.approx(100 * right / 257)
-    assert federation.accuracy((x, y)) == federation.accuracy((x, y))  # dropout stays off
+    x += torch.linspace(-9, 9, 257)[:, None]
+    if tracked and statistics == "mean":
+        normal = (x - federation.running[:3]) / (federation.running[3:] + 1e-5).sqrt()
+    else:  # three batches of at most 128, and none of one
+        normal = torch.cat([nn.functional.batch_norm(part, None, None, training=True) for part in x.tensor_split(3)])
+    wanted = 100 * float((linear(normal).argmax(1) == y).double().mean())
+    assert federation.accuracy((x, y)) == pytest.approx(wanted)
+    assert federation.accuracy((x, y)) == pytest.approx(wanted)  # dropout is off, and nothing is left behind
     assert all(layer.training for layer in federation.model.modules())
+
+
+def test_an_empty_test_set_is_refused(clients: list[tuple[Tensor, Tensor]]) -> None:
+    with pytest.raises(ValueError, match="must hold a sample at least"):
+        Loop(federate(clients, "tq", "ipm"), (torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64)))
 
 
 def test_every_client_has_its_own_dropout() -> None:

@@ -49,7 +49,7 @@ class ClientBatchNorm(_BatchNorm):
             return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         count = x.numel() // x.shape[1]
         if count < 2:
-            raise ValueError(f"BatchNorm needs more than one value a channel in training, got {tuple(x.shape)}")
+            raise ValueError(f"BatchNorm needs more than one value a channel to go by a batch, got {tuple(x.shape)}")
         # The kernel hands out the mean and 1 / sqrt(variance + eps) it worked with, which saves a second pass.
         output, mean, inverse = torch.native_batch_norm(
             x, self.weight, self.bias, None, None, training=True, momentum=0.0, eps=self.eps

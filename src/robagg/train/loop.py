@@ -54,6 +54,8 @@ class Loop:
         progress: Progress | None = None,
         checkpoint: Callable[[Checkpoint], None] | None = None,
     ) -> None:
+        if test is not None and len(test[1]) == 0:
+            raise ValueError("the test set must hold a sample at least, got none")
         self.federation, self.progress, self.checkpoint = federation, progress, checkpoint
         self.test = None if test is None else (test[0].to(federation.device), test[1].to(federation.device))
         self.trace = Trace(federation.n, federation.f)
