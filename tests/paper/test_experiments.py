@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,9 @@ from robagg.rules import TQ
 
 CELLS = {
     "fig2": 36, "fig3": 27 * 8, "fig4": 27 * 8, "fig5": 36, "fig6": 6 * 7, "fig7": 6 * 7, "fig8": 3 * 7, "fig9": 3 * 7,
-    "table3": 18 * 8, "table4": 12 * 8, "table5": 18 * 7, "table5-plain": 42, "table5-early": 18 * 8,
-    "table5-short": 18 * 8, "appendix": 18 * 8, "nlp": 8 * 8, "mca-sigma": 42, "tq-table3": 30, "tq-table5": 48,
+    "table3": 18 * 8, "table4": 12 * 8, "table5": 18 * 7, "table5-plain": 42, "table5-batch": 18 * 8,
+    "table5-early": 18 * 8, "table5-short": 18 * 8, "appendix": 18 * 8, "nlp": 8 * 8, "mca-sigma": 42, "tq-table3": 30,
+    "tq-table5": 48,
 }  # fmt: skip
 
 
@@ -184,6 +186,15 @@ def test_an_earlier_drop_is_half_way_but_for_a_quick_look() -> None:
     experiment = experiment_of("table5-early")
     assert {place.run.effective.schedule for place in experiment.lay()} == {((0.5, 0.1),)}
     assert {place.run.effective.schedule for place in experiment.lay(Plan(quick=True))} == {()}
+
+
+def test_crops_on_black_by_test_batches_are_as_stated_otherwise() -> None:
+    stated, batch = (
+        {(p.panel, p.row, p.column, p.run.seed): p.run for p in experiment_of(name).lay()}
+        for name in ("table5", "table5-batch")
+    )
+    for spot, run in stated.items():
+        assert batch[spot] == replace(run, task="cifar10(border='black')", settings={"statistics": "batch"})
 
 
 def test_a_factor_on_the_mads_must_be_positive() -> None:

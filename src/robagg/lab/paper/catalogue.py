@@ -11,8 +11,8 @@ from robagg.registry import fold, unknown
 
 NAMES = (
     "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "table3", "table4", "table5",
-    "table5-plain", "table5-early", "table5-short", "appendix", "nlp", "example1", "theorem2", "mca-sigma", "tq-table3",
-    "tq-table5",
+    "table5-plain", "table5-batch", "table5-early", "table5-short", "appendix", "nlp", "example1", "theorem2",
+    "mca-sigma", "tq-table3", "tq-table5",
 )  # fmt: skip
 
 
