@@ -34,10 +34,10 @@ def run(cell: str, task_text: str, seed: int, data: str, device: str) -> dict[st
     task = tasks.parse(task_text)
     federation, dataset = begin(task, *cell.split(), f=4, rho=0.4, seed=seed, data=data, device=device)
     loop = Loop(federation, (dataset.test_x, dataset.test_y))
-    model = loop.run().model
+    result = loop.run()
     assert loop.test is not None
-    x, y = loop.test
-    found: dict[str, Any] = {"cell": cell, "task": task_text, "seed": seed, "mean": measure(model, x, y, 1000)}
+    model, (x, y) = result.model, loop.test
+    found: dict[str, Any] = {"cell": cell, "task": task_text, "seed": seed, "mean": result.accuracy}
     if task.transform is not None:
         cropped = task.transform(x, torch.Generator(x.device).manual_seed(0))
         found["cropped"] = measure(model, cropped, y, 1000)

@@ -41,18 +41,20 @@ def federate(
     rule: str,
     attack: str,
     f: int = F,
-    engine: str = False,
+    engine: str | None = None,
+    model: nn.Module | None = None,
+    classes: int = CLASSES,
     **settings: object,
 ) -> Federation:
     chosen = Settings(**({"rounds": 6, "batch": 8, "momentum": 0.9, "rate": 0.1} | settings))  # type: ignore[arg-type]
     return Federation(
-        small_model(),
+        model or small_model(),
         clients,
         parse(rule, f=f),
         parse_attack(attack),
         f=f,
         loss=nn.functional.cross_entropy,
-        classes=CLASSES,
+        classes=classes,
         settings=chosen,
         engine=engine,
     )
@@ -187,17 +189,8 @@ def test_the_rate_follows_its_schedule() -> None:
 def test_running_statistics_move_by_their_policy(engine: str, statistics: str) -> None:
     means = (1.0, 2.0, 6.0, 50.0)
     clients = [(torch.full((8, 2), mean), torch.zeros(8, dtype=torch.int64)) for mean in means]
-    federation = Federation(
-        nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 3)),
-        clients,
-        parse("mean", f=0),
-        parse_attack("lf"),
-        f=1,
-        loss=nn.functional.cross_entropy,
-        classes=3,
-        settings=Settings(rounds=1, batch=8, statistics=statistics),
-        engine=engine,
-    )
+    model = nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 3))
+    federation = federate(clients, "mean(f=0)", "lf", f=1, engine=engine, model=model, classes=3, statistics=statistics)
     federation.round(0, verdict=False)
     mean, variance = {
         "mean": (0.1 * (1 + 2 + 6) / 3, 0.9),  # the honest alone
@@ -214,16 +207,9 @@ def test_evaluation_goes_by_running_statistics_or_by_each_test_batch(statistics:
     g = torch.Generator().manual_seed(0)
     linear = nn.Linear(3, 4, bias=False)
     linear.weight.data = torch.randn(4, 3, generator=g)
-    federation = Federation(
-        nn.Sequential(nn.BatchNorm1d(3, track_running_stats=tracked), nn.Dropout(0.5), linear),
-        [(torch.randn(8, 3, generator=g), torch.zeros(8, dtype=torch.int64))] * 2,
-        parse("mean", f=0),
-        parse_attack("none"),
-        f=0,
-        loss=nn.functional.cross_entropy,
-        classes=4,
-        settings=Settings(rounds=1, batch=8, statistics=statistics),
-    )
+    model = nn.Sequential(nn.BatchNorm1d(3, track_running_stats=tracked), nn.Dropout(0.5), linear)
+    client = torch.randn(8, 3, generator=g), torch.zeros(8, dtype=torch.int64)
+    federation = federate([client] * 2, "mean", "none", f=0, model=model, statistics=statistics)
     # No batch has this mean and variance, and no two batches the same.
     if tracked:
         federation.running.copy_(torch.tensor([5.0, -7, 2, 0.1, 9, 30]))
@@ -248,17 +234,7 @@ def test_every_client_has_its_own_dropout() -> None:
     x, y = torch.ones(64, 50), torch.zeros(64, dtype=torch.int64)
     model = nn.Sequential(nn.Dropout(0.5), nn.Linear(50, 2))
     for engine in ("loop", "vmap", "dense"):
-        federation = Federation(
-            model,
-            [(x, y)] * 3,
-            parse("mean", f=0),
-            parse_attack("none"),
-            f=0,
-            loss=nn.functional.cross_entropy,
-            classes=2,
-            settings=Settings(rounds=1, batch=8, momentum=0.0),
-            engine=engine,
-        )
+        federation = federate([(x, y)] * 3, "mean", "none", f=0, engine=engine, model=model, classes=2, momentum=0.0)
         federation.round(0, verdict=False)
         assert not torch.allclose(federation.sent[0], federation.sent[1])
 
@@ -274,17 +250,8 @@ def test_the_papers_models_train_alike_on_every_engine(model: str) -> None:
         for module in net.modules():
             if isinstance(module, nn.Dropout | nn.Dropout2d):
                 module.p = 0.0
-        federation = Federation(
-            net,
-            clients,
-            parse("tq", f=1),
-            parse_attack("lf"),
-            f=1,
-            loss=nn.functional.cross_entropy,
-            classes=10,
-            settings=Settings(rounds=2, batch=4, momentum=0.5, rate=0.01),
-            engine=engine,
-        )
+        options = {"rounds": 2, "batch": 4, "momentum": 0.5, "rate": 0.01}
+        federation = federate(clients, "tq", "lf", f=1, engine=engine, model=net, classes=10, **options)
         result = Loop(federation).run()
         ends.append(torch.cat([weights_of(result), federation.running]))
     torch.testing.assert_close(ends[0], ends[1], rtol=1e-3, atol=1e-4)
