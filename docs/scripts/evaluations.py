@@ -20,7 +20,6 @@ STATISTICS = RESULTS / "running-statistics.jsonl"
 """TQ's runs on CIFAR-10, each evaluated with running BatchNorm statistics that were moved in three ways."""
 EVALUATION = RESULTS / "evaluation.jsonl"
 """Runs as stated, each evaluated with running statistics, by test batches, and on cropped images."""
-BATCHES = (32, 64, 128, 256, 1000)
 WAYS = {
     "by the statistics of test batches of 32": "batches of 32",
     "of 128": "batches of 128",
@@ -44,7 +43,7 @@ def tell_statistics() -> str:
 
 def tell_evaluation() -> str:
     """What it does to evaluate by the statistics of test batches, or on images cropped as in training."""
-    runs = read_lines(EVALUATION)
+    runs = read_evaluation()
     told = "; ".join(f"{way} {fmean(run[name] - run['mean'] for run in runs):+.1f}" for way, name in WAYS.items())
     last = sum(run["cell"].startswith("tqlast") for run in runs)
     again = max(
@@ -64,11 +63,20 @@ def tell_evaluation() -> str:
 def measure_row(stated: Mapping[Spot, Pair], way: str) -> tuple[list[float], int]:
     """TQ's row at f=4 evaluated in one way, less the paper's, and how many seeds its cells have."""
     found = defaultdict(list)
-    for run in read_lines(EVALUATION):
+    for run in read_evaluation():
         found[run["cell"]].append(run[way])
     rows = [found[f"tq {column.lower()}"] for column in ATTACKS]
     gaps = [fmean(row) - stated["f=4", "TQ", column].paper for column, row in zip(ATTACKS, rows, strict=True)]
     return gaps, min(map(len, rows))
+
+
+def find_batches() -> list[str]:
+    """The ways of evaluating by test batches, from the smallest to the largest."""
+    return [way for way in read_evaluation()[0] if way.startswith("batches of")]
+
+
+def read_evaluation() -> list[dict[str, Any]]:
+    return [run for run in read_lines(EVALUATION) if run["task"] == "cifar10"]
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
