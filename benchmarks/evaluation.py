@@ -1,8 +1,8 @@
 """What the way of evaluating does to cells of table5 at f=4: `python benchmarks/evaluation.py --data DIR --json FILE`.
 
 Each run is trained once, as stated, and evaluated with running statistics of BatchNorm, by the statistics of test
-batches of several sizes, and on test images that are cropped and flipped as those in training. One JSON line a run, as
-they come; a run that is there already is not done again.
+batches of several sizes (the last batch is smaller), and on test images that are cropped and flipped as those in
+training. One JSON line a run, as they come; a run that is there already is not done again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from jobs import ATTACKS, begin, gather
 from robagg.lab.paper import tq_table3
+from robagg.models.batchnorm import ClientBatchNorm
 from robagg.plugins import load_plugin
 from robagg.task import tasks
 from robagg.train import Loop
@@ -41,8 +42,11 @@ def run(cell: str, task_text: str, seed: int, data: str, device: str) -> dict[st
     if task.transform is not None:
         cropped = task.transform(x, torch.Generator(x.device).manual_seed(0))
         found["cropped"] = measure(model, cropped, y, 1000)
+    for layer in model.modules():
+        if isinstance(layer, ClientBatchNorm):
+            layer.train()  # by each batch's own statistics
     for size in BATCHES:
-        found[f"batches of {size}"] = measure(model.train(), x, y, size)
+        found[f"batches of {size}"] = measure(model, x, y, size)
     return found
 
 

@@ -28,6 +28,17 @@ def test_the_worst_case_is_the_true_minimum() -> None:
     assert holds(BestWorst("x"), table(TQ=(80.0, 90.0), CM=(99.0, 85.0))) is False
 
 
+def test_a_rule_does_not_compete_with_itself() -> None:
+    last = "TQ (from the last)"
+    means = {("p", last, "0"): 80.0, ("p", "TQ", "0"): 90.0, ("p", "CM", "0"): 70.0}
+    missing = [("p", "TQ", "1")]
+    for claim in (Best("x", rows=(last,)), BestWorst("x", row=last)):
+        assert claim.check(means, missing).holds
+        assert holds(claim, {("p", last, "0"): 80.0, ("p", "TQ", "0"): 90.0}) is None
+        assert holds(claim, means | {("p", "CM", "0"): 95.0}) is False
+        assert claim.check(means, [("p", last, "1")]).holds is None
+
+
 def test_failing_is_ending_below_fifty() -> None:
     assert holds(Fails("x", rows=("CM",)), table(TQ=(96.0,), CM=(30.0,)))
     assert holds(Fails("x", rows=("CM",)), table(TQ=(96.0,), CM=(60.0,))) is False

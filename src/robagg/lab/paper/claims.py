@@ -98,10 +98,13 @@ class Claim(ABC):
 
 @dataclass(frozen=True)
 class Best(Claim):
-    """One of these rows is at the top of each column, to within a point."""
+    """One of these rows is at the top of each column, to within a point, of all that are not of the same rules."""
 
     rows: tuple[str, ...] = ("TQ",)
     by_cell: ClassVar[bool] = True
+
+    def looks_at(self, panel: str, row: str, column: str) -> bool:
+        return super().looks_at(panel, row, column) and (_known(row, self.rows) or not _kin(row, self.rows))
 
     def judge(self, means: Means) -> Judged:
         count = 0
@@ -110,17 +113,21 @@ class Best(Claim):
         for panel, column in self.spots(means):
             here = {row: value for (p, row, c), value in means.items() if (p, c) == (panel, column)}
             own = [value for row, value in here.items() if _known(row, self.rows)]
-            if own:
-                count += len(own) < len(here)  # with nobody else there is nothing to be best of
-                _weigh(against, close, _spot(panel, column), here, max(own))
+            rivals = {row: value for row, value in here.items() if not _kin(row, self.rows)}
+            if own and rivals:  # with nobody else there is nothing to be best of
+                count += 1
+                _weigh(against, close, _spot(panel, column), rivals, max(own))
         return Judged(count, against, close)
 
 
 @dataclass(frozen=True)
 class BestWorst(Claim):
-    """The row whose least mean over the columns is the greatest."""
+    """The row whose least mean over the columns is the greatest, of all that are not of the same rule."""
 
     row: str = "TQ"
+
+    def looks_at(self, panel: str, row: str, column: str) -> bool:
+        return super().looks_at(panel, row, column) and (row == self.row or not _kin(row, (self.row,)))
 
     def judge(self, means: Means) -> Judged:
         count = 0
@@ -131,9 +138,10 @@ class BestWorst(Claim):
             for (p, row, _), value in means.items():
                 if p == panel:
                     worst[row] = min(value, worst.get(row, value))
-            if self.row in worst:
-                count += len(worst) > 1
-                _weigh(against, close, panel, worst, worst[self.row])
+            rivals = {row: value for row, value in worst.items() if not _kin(row, (self.row,))}
+            if self.row in worst and rivals:
+                count += 1
+                _weigh(against, close, panel, rivals, worst[self.row])
         return Judged(count, against, close)
 
 
@@ -264,7 +272,17 @@ def _falls(line: Sequence[float]) -> bool:
 
 
 def _known(row: str, rows: Sequence[str]) -> bool:
-    return row in rows or row.split(" (")[0] in rows
+    return row in rows or _rule(row) in rows
+
+
+def _kin(row: str, rows: Sequence[str]) -> bool:
+    """Whether a row is of the same rule as one of these."""
+    return _rule(row) in map(_rule, rows)
+
+
+def _rule(row: str) -> str:
+    """The rule of a row such as "MCA (median)"."""
+    return row.split(" (")[0]
 
 
 def _spot(panel: str, column: str) -> str:

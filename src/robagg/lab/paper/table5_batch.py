@@ -1,4 +1,4 @@
-"""Table 5 with two things that the paper leaves open done otherwise: crops on black, and no running statistics.
+"""Table 5 with two things that the paper leaves open done otherwise: crops on black, and evaluation by test batches.
 
 Crops are black outside the image, as where images are cropped first and normalised then, and BatchNorm goes by the test
 batch in evaluation. Rounds and rates are as stated.
