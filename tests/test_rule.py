@@ -16,7 +16,7 @@ import oracle
 import robagg as ra
 from robagg.contract import deferred_alarm
 from robagg.liars import count_liars, remaining_liars
-from robagg.rule import Chain, Mixer
+from robagg.rule import Chain, GramRule, Mixer, Weights
 from robagg.sketch import Sketch
 from robagg.stack import read
 
@@ -41,6 +41,32 @@ def test_a_mixing_matrix_may_have_any_dtype(rule: ra.Rule) -> None:
     x = draw_rows(7, 50)
     mixed = x / 2 + x.mean(0) / 2
     torch.testing.assert_close((HalfWay() >> rule)(x), rule(mixed), rtol=1e-6, atol=1e-6)
+
+
+@dataclass(frozen=True)
+class Plain(GramRule):
+    """The mean, by weights in a dtype that nobody asked for."""
+
+    short: ClassVar[int] = 0
+
+    def weights(self, sketch: Sketch) -> Weights:
+        return Weights(sketch.on_rows(torch.full((sketch.n,), 1 / sketch.n)).float()[self.short :])
+
+
+def test_weights_may_have_any_dtype_and_must_be_one_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = draw_rows(8, 50)
+    torch.testing.assert_close(Plain().explain(x).value, x.mean(0), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close((ra.Bucketing(s=2) >> Plain())(x), x.mean(0), rtol=1e-6, atol=1e-6)
+    monkeypatch.setattr(Plain, "short", 2)
+    with pytest.raises(ValueError, match="plain must give a coefficient for each of 8 rows and anchors, got shape"):
+        Plain()(x)
+
+
+def test_a_mixing_matrix_of_another_width_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = HalfWay.matrix
+    monkeypatch.setattr(HalfWay, "matrix", lambda self, sketch, *, generator=None: whole(self, sketch)[:, :-2])
+    with pytest.raises(ValueError, match=r"a column for each of 7 rows and anchors, got shape .7, 5"):
+        (HalfWay() >> ra.CM(f=2))(draw_rows(7, 50))
 
 
 @pytest.mark.parametrize(

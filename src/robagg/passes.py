@@ -60,6 +60,12 @@ class Passes:
 
     def push(self, matrix: Tensor) -> None:
         """Put a pre-aggregator (m, n + a) in front of what follows."""
+        wanted = self.n + len(self.anchors)
+        if matrix.ndim != 2 or matrix.shape[1] != wanted:
+            raise ValueError(
+                f"a pre-aggregator's matrix must have a column for each of {wanted} rows and anchors, got shape "
+                f"{tuple(matrix.shape)}"
+            )
         whole = matrix.to(torch.float64)
         if a := len(self.anchors):
             bottom = torch.eye(a, dtype=torch.float64, device=self.device)

@@ -220,7 +220,13 @@ class GramRule(Rule):
         _refuse_weights(self, shares)
         medians, sketch = passes.sketch(f) if self.needs_median else (None, passes.distances(f))
         w = self.weights(sketch)
-        values = passes.combine(w.coefficients, medians)
+        coefficients = w.coefficients.double()
+        if coefficients.shape != sketch.gram.shape[:1]:
+            raise ValueError(
+                f"{self} must give a coefficient for each of {len(sketch.gram)} rows and anchors, got shape "
+                f"{tuple(coefficients.shape)}"
+            )
+        values = passes.combine(coefficients, medians)
         if not passes.verdict:
             return Outcome(values, None, passes.alarm)
         outside, reach = w.outside, w.reach
@@ -231,9 +237,9 @@ class GramRule(Rule):
             reach = None if reach is None else reach[:, None].where(speaks, torch.inf).amin(dim=0)
         return Outcome(
             values=values,
-            weights=passes.through(w.coefficients)[: passes.sent],
+            weights=passes.through(coefficients)[: passes.sent],
             alarm=passes.alarm,
-            median_weight=None if medians is None else 1 - w.coefficients.sum(),
+            median_weight=None if medians is None else 1 - coefficients.sum(),
             tau=w.tau,
             outside=outside,
             reach=reach,

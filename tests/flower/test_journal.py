@@ -49,6 +49,42 @@ def test_the_file_holds_every_round_and_reads_back(tmp_path: Path) -> None:
     assert "skipped" in str(reports[2])
 
 
+def test_a_torn_line_is_skipped_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+    path = tmp_path / "rounds.jsonl"
+    strategy = RobustStrategy(ra.TQ(f=2), log_file=path)
+    for server_round in (1, 2, 3):
+        run_round(strategy, pack(MODEL), contents(), server_round)
+    path.write_bytes(path.read_bytes()[:-40])
+    assert [report.round for report in read_log(path)] == [1, 2]
+    run_round(strategy, pack(MODEL), contents(), 4)
+    assert [report.round for report in read_log(path)] == [1, 2, 4], "the next round has a line of its own"
+    assert f"1 lines of {path} that are no round were skipped" in caplog.text
+
+
+def test_nodes_that_cost_the_quorum_are_told_of_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+    called: list[tuple[int, int, str]] = []
+    strategy = RobustStrategy(
+        "nnm >> cm",
+        f=2,
+        log_file=tmp_path / "v.jsonl",
+        on_reject=lambda *what: called.append(what),
+        warn_after=(1, 2),
+    )
+    nan = fill({name: np.full_like(w, np.nan) for name, w in MODEL.items()})
+    rows = [fill(draw_update(MODEL, i)) for i in range(3)]
+    _, metrics = run_round(strategy, pack(MODEL), [*rows, nan, nan, nan, nan])
+    named = [103, 104, 105, 106]
+    assert called == [(1, node, "not finite") for node in named]
+    assert metrics["robagg-rejected"] == 4
+    assert [node.node for node in read_log(tmp_path / "v.jsonl")[0].rejected] == named
+    for node in named:
+        assert f"node {node} rejected: not finite" in caplog.text
+        assert f"node {node} was rejected in 1 of its last 1 rounds" in caplog.text
+    assert "(row " not in caplog.text
+
+
 def test_robagg_show_reads_the_file(tmp_path: Path) -> None:
     pytest.importorskip("typer")
     from typer.testing import CliRunner

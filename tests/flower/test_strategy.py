@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,8 +91,13 @@ def test_the_rule_has_no_default_and_bad_arguments_are_sentences() -> None:
         RobustStrategy("tq", max_weight=0.0)
     with pytest.raises(ValueError, match="at least 1"):
         RobustStrategy("tq", min_valid_replies=0)
+    with pytest.raises(ValueError, match="whole number, at least 1, got '3'"):
+        RobustStrategy("tq", min_valid_replies="3")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="1 <= k <= m"):
         RobustStrategy("tq", warn_after=(5, 3))
+    for wrong in (3, (1, 2, 3), ("1", "2"), "35", None):
+        with pytest.raises(ValueError, match=r"warn_after=\(k, m\) wants two whole numbers, 1 <= k <= m, got "):
+            RobustStrategy("tq", warn_after=wrong)  # type: ignore[arg-type]
 
 
 def test_start_differs_from_flowers_in_the_default_timeout_only() -> None:
@@ -174,6 +180,27 @@ def test_too_few_sound_replies_skip_the_round() -> None:
     assert run_round(strategy, pack(MODEL), honest(5))[0] is not None
 
 
+def test_every_broken_reply_is_named_in_a_skipped_round() -> None:
+    """Whatever it is skipped for: too few sound replies for the rule, too few at all, or too few for the user."""
+    nan = fill({name: np.full_like(w, np.nan) for name, w in MODEL.items()})
+    one = draw_update(MODEL, 0)
+    one["head.weight"][0, 0] = -np.inf
+    broken = [nan, nan, fill(one), RecordDict()]
+    for strategy, sound, why in (
+        (RobustStrategy("nnm >> cm", f=2), 3, "no more than f broken ones; got 3 sound and 4 broken of 7"),
+        (RobustStrategy("rfa", f=2), 3, "got 3 sound and 4 broken of 7"),
+        (RobustStrategy("tq", f=4), 4, "n >= 2f+1 rows, got n=8, f=4"),
+        (RobustStrategy("mean", min_valid_replies=8), 7, "7 sound replies came, at least 8 are wanted"),
+        (RobustStrategy("mean", min_valid_replies=12), 7, "7 sound replies came, at least 12 are wanted"),
+    ):
+        reports = watch(strategy)
+        arrays, metrics = run_round(strategy, pack(MODEL), [*honest(sound), *broken])
+        assert arrays is None
+        assert reports[0].skipped.endswith(why)
+        assert metrics["robagg-rejected-nodes"] == [100 + sound + i for i in range(4)]
+        assert [node.reason for node in reports[0].rejected[:3]] == ["not finite"] * 3
+
+
 def test_small_updates_on_large_weights_lose_nothing() -> None:
     """Norm 0.01 on weights of squared norm 3000: where Krum on raw float32 distances picks attackers."""
     rng = np.random.default_rng(0)
@@ -211,6 +238,7 @@ def test_statistics_and_counters_stay_out_of_the_distances() -> None:
     arrays, _ = run_round(RobustStrategy("cm", aside=("w",)), pack({"w": model["w"], "v": model["w"]}),
                           [fill({"w": row["w"], "v": row["w"]}) for row in rows])  # fmt: skip
     assert arrays is not None
+    assert RobustStrategy("cm", aside="12").aside == ("12",)
     with pytest.raises(ValueError, match="at least one floating-point array"):
         run_round(RobustStrategy("cm", aside=("*",)), pack(model), [fill(row) for row in rows])
 
@@ -366,3 +394,30 @@ def test_a_function_for_metrics_of_ones_own_is_used_and_may_fail() -> None:
     _, metrics = run_round(strategy, pack(MODEL), [RecordDict(), *honest()])
     assert metrics["count"] == N
     assert evaluate(strategy, [tell(accuracy=1.0)] * 3) == MetricRecord()
+
+
+@pytest.mark.parametrize("told", [None, {"count": 1}, MetricRecord({"count": 1})])
+def test_a_function_for_metrics_may_give_a_dict_or_nothing(told: Any) -> None:
+    options: Any = {name: lambda records, key: told for name in ("train_metrics_aggr_fn", "evaluate_metrics_aggr_fn")}
+    for strategy in (RobustStrategy("tq", **options), RobustStrategy("tq", around=FedAdam(**options))):
+        arrays, metrics = run_round(strategy, pack(MODEL), honest())
+        assert arrays is not None
+        assert metrics.get("count") == (told and 1)
+        assert metrics["robagg-replies"] == N
+        assert evaluate(strategy, [tell(accuracy=1.0)] * 3) == MetricRecord(told or {})
+
+
+@pytest.mark.parametrize(("n", "max_weight", "warned"), [(10, 0.1, True), (11, 0.1, False), (5, 0.4, False)])
+def test_claims_that_the_cap_makes_alike_give_one_warning(
+    n: int, max_weight: float, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("flwr").propagate = True
+    strategy = RobustStrategy("mean", weighted=True, max_weight=max_weight)
+    reports = watch(strategy)
+    contents = [fill(draw_update(MODEL, i), **{"num-examples": 10 + 90 * (i == 0)}) for i in range(n)]
+    for server_round in (1, 2):
+        run_round(strategy, pack(MODEL), contents, server_round)
+    assert (reports[0].nodes[0].weight == pytest.approx(1 / n)) is warned
+    messages = [r.getMessage() for r in caplog.records if "weighted=True changes nothing" in r.getMessage()]
+    assert len(messages) == warned
+    assert all("max_weight=0.1" in message and "of 10 believed replies" in message for message in messages)

@@ -11,8 +11,9 @@ import pytest
 
 import robagg
 from lab.sharing import EXAMPLES
-from robagg.lab import Options, Run, execute, grid, load, read_sweep, sweep
+from robagg.lab import Options, Run, Store, execute, grid, load, read_sweep, sweep
 from robagg.plugins import GROUP, find_plugins, forget, list_plugins, load_entry_points, load_plugin
+from robagg.report.tables import tabulate
 
 RULE = """
 from dataclasses import dataclass
@@ -50,6 +51,13 @@ def test_a_rule_and_a_task_from_files_take_part_and_editing_the_rule_runs_its_ce
     rule.write_text(RULE + "\n    iterations: int = 3\n")
     assert go(workers=2) == ["mine ipm", "mine lf"]
     assert go() == []
+    contents = Store(store).read()
+    assert len(contents.records) == 6, "nothing is lost"
+    newest = contents.keep_newest()
+    assert len(newest.records) == len(load(store)) == 4, "the first source's runs are no more seeds of the second's"
+    assert newest.notes == ["2 runs of an earlier source of a plugin left out"]
+    cells = [cell for table in tabulate(load(store)) for cell in table.cells.values()]
+    assert [len(cell.accuracies) for cell in cells] == [1] * 4
 
 
 def test_only_runs_that_use_a_name_have_its_hash_in_their_key(rule: Path, blobs: str) -> None:

@@ -145,8 +145,15 @@ def test_ctrl_c_stops_cleanly_and_the_same_sweep_goes_on(tmp_path: Path, blobs: 
     assert len(Store(path).read().records) == 3
 
 
-@pytest.mark.parametrize(("wrong", "words"), [({"workers": 0}, "workers must be"), ({"threads": 0}, "threads must be")])
-def test_options_out_of_range_are_refused(wrong: dict[str, int], words: str) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"workers": 0}, "workers must be"),
+        ({"threads": 0}, "threads must be"),
+        ({"device": "cpu,cpu"}, "needs a worker"),
+    ],
+)
+def test_options_out_of_range_are_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Options(**wrong)  # type: ignore[arg-type]
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from robagg import TQ
+from robagg.attacks import IPM
 from robagg.lab import Run, grid
 from robagg.lab import run as run_module
 from robagg.tasks.cifar10 import CIFAR10
@@ -104,7 +106,11 @@ def test_json_and_back() -> None:
         ({"f": -1}, "f must be a whole number"),
         ({"seed": 1.5}, "seed must be a whole number"),
         ({"settings": {"round": 3}}, "did you mean 'rounds'"),
-        ({"settings": {"rounds": 0}}, "rounds is out of its range"),
+        ({"settings": {"rounds": 0}}, "rounds must be a whole number from 1 on, got 0"),
+        ({"settings": {"rounds": "3"}}, "rounds must be a whole number from 1 on, got '3'"),
+        ({"settings": {"batch": True}}, "batch must be a whole number"),
+        ({"settings": {"local_steps": 1.5}}, "local_steps must be a whole number"),
+        ({"settings": {"schedule": [0.5, 0.1]}}, "schedule must be .* pairs"),
     ],
 )
 def test_a_wrong_run_says_what_is_wrong(wrong: dict[str, Any], words: str) -> None:
@@ -126,6 +132,12 @@ def test_a_grid_has_every_combination_once() -> None:
     assert len(runs) == 2 * 3 * (2 + 2 + 1 + 1) * 2 * 2 * 3 * 2
     assert len({run.key for run in runs}) == len(runs)
     assert [run.seed for run in runs] == sorted(run.seed for run in runs), "the first seed's tables come first"
+
+
+def test_objects_are_taken_as_their_texts() -> None:
+    run = Run(**BASE | {"rule": TQ(f=2), "attack": IPM(c0=2.0)})
+    assert run == Run(**BASE | {"rule": "tq(f=2)", "attack": "ipm(c0=2)"})
+    assert grid(rules=TQ(f=2), attacks=[IPM(), "lf"], f=2) == grid(rules="tq(f=2)", attacks=["ipm", "lf"], f=2)
 
 
 def test_a_grid_takes_rules_with_an_f_of_their_own() -> None:

@@ -108,6 +108,11 @@ def test_grids_join_and_overlap_is_told(tmp_path: Path) -> None:
         ("rules = 'tq'\nrule = 'cm'", "given twice, in two spellings"),
         ("rules = 'tq'\nsettings.rouns = 3", "did you mean 'rounds'"),
         ("rules = 'tq'\nf = 12", "cannot be run"),
+        ("rules = 'tq'\nrho = 0.9\nsplit = 'iid'", "give splits or rho"),
+        ("rules = 'tq'\n[[grid]]\nrho = [0.1, 0.9]\nsplit = 'iid'", "give splits or rho"),
+        ("rules = 'tq'\n[grid]\nf = 4", "headed .*grid.., with two brackets"),
+        ("rules = 'tq'\nattacks = 3", "any attack is written name"),
+        ("rules = 'cm'\nf = 6\nsettings.share = 0.5", "n >= 2f"),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:

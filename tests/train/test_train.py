@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from robagg import parse
+from robagg.attack import Attack, State, View
 from robagg.attacks import parse as parse_attack
 from robagg.data import Rho
 from robagg.models import batchnorm, build
@@ -39,7 +42,7 @@ def small_model(seed: int = 0) -> nn.Module:
 def federate(
     clients: Sequence[tuple[Tensor, Tensor]],
     rule: str,
-    attack: str,
+    attack: str | Attack,
     f: int = F,
     engine: str | None = None,
     model: nn.Module | None = None,
@@ -51,7 +54,7 @@ def federate(
         model or small_model(),
         clients,
         parse(rule, f=f),
-        parse_attack(attack),
+        parse_attack(attack) if isinstance(attack, str) else attack,
         f=f,
         loss=nn.functional.cross_entropy,
         classes=classes,
@@ -134,6 +137,39 @@ def test_a_run_resumed_from_a_checkpoint_equals_one_that_was_never_stopped(
     assert torch.equal(weights_of(whole), weights_of(again))
     assert whole.curve == again.curve
     assert whole.trace.rounds == again.trace.rounds
+
+
+@dataclass(frozen=True)
+class Growing(Attack):
+    """Sends what it remembers, which grows each round; its names are those of a run's own tensors."""
+
+    named: ClassVar[bool] = True
+
+    def start(self, n: int, f: int, d: int, **how: Any) -> State:
+        how.pop("generator")
+        return {name: torch.zeros(d, **how) for name in ("w", "sent", "last", "running")} if self.named else {}
+
+    def craft(self, view: View, state: State) -> tuple[Tensor, State]:
+        grown = {name: state.get(name, view.mean) + view.mean for name in ("w", "sent", "last", "running")}
+        return view.send(-grown["w"]), grown
+
+
+def test_an_attack_may_give_its_memory_any_names(clients: list[tuple[Tensor, Tensor]]) -> None:
+    settings = {"rounds": 9, "evaluate_every": 3}
+    saved: list[dict[str, object]] = []
+    whole = Loop(federate(clients, "cm", Growing(), **settings), clients[0], checkpoint=saved.append).run()
+    again = Loop(federate(clients, "cm", Growing(), **settings), clients[0]).run(resume=saved[0])
+    assert torch.equal(weights_of(whole), weights_of(again))
+
+
+def test_a_memory_that_an_attack_did_not_start_with_is_refused(
+    clients: list[tuple[Tensor, Tensor]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Growing, "named", False)
+    with pytest.raises(
+        ValueError, match=r"growing remembers must be named by its start\(\), which named nothing; craft"
+    ):
+        Loop(federate(clients, "cm", Growing())).run()
 
 
 def test_broken_clients_neither_end_the_run_nor_move_it(clients: list[tuple[Tensor, Tensor]]) -> None:
@@ -283,6 +319,18 @@ def test_bad_runs_are_refused_with_a_sentence(clients: list[tuple[Tensor, Tensor
         train(small_model(), [], "tq")
     with pytest.raises(ValueError, match="client 1 needs as many labels"):
         train(small_model(), [clients[0], (clients[0][0], clients[0][1][:3])], "mean", classes=CLASSES)
+    with pytest.raises(ValueError, match=r"wanted a whole number 0 <= f < n, got n=9, f=0.25"):
+        train(small_model(), clients, "cm", f=0.25)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="attack must be an Attack or its text, got None"):
+        train(small_model(), clients, "cm", None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"unknown setting 'round' .did you mean 'rounds'"):
+        train(small_model(), clients, "cm", round=3)
+
+
+def test_arrays_of_double_precision_and_labels_that_are_numbers_train(clients: list[tuple[Tensor, Tensor]]) -> None:
+    arrays = [(x.double().numpy(), y.double().numpy()[:, None]) for x, y in clients]
+    result = train(nn.Linear(6, 1), arrays, "cm", "ipm", f=1, loss=nn.functional.mse_loss, rounds=3)
+    assert weights_of(result).dtype == torch.float32 and torch.isfinite(weights_of(result)).all()
 
 
 def test_seeds_of_different_purposes_differ() -> None:

@@ -23,16 +23,17 @@ def decide(
     max_weight: float | None = None,
 ) -> tuple[Combined | None, RoundReport]:
     """The rule's value with its report; without a quorum, None with a report that says why. It does not raise."""
-    sound = len(replies.sound)
-    if sound >= min_valid_replies:
+    if len(replies.sound) >= min_valid_replies:
         try:
             combined = combine(rule, model, replies.given, state=state, max_weight=max_weight)
         except (QuorumError, ValueError) as error:
-            return None, report_skip(rule, replies, str(error))
+            why, _, _ = str(error).partition(" (row ")  # the report names nodes
+            return None, report_skip(rule, replies, why)
         report = report_verdict(rule, replies, combined.verdict)
         sound = sum(node.distance is not None for node in report.nodes)
         if sound >= min_valid_replies:
             return combined, report
     else:
         report = report_skip(rule, replies, "")
+        sound = report.n - len(report.rejected)
     return None, replace(report, skipped=f"{sound} sound replies came, at least {min_valid_replies} are wanted")

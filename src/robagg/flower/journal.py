@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -26,12 +27,13 @@ class Journal:
     """
 
     def __init__(self, path: str | Path | None, on_reject: OnReject | None, warn_after: tuple[int, int]) -> None:
-        k, m = warn_after
-        if not 1 <= k <= m:
-            raise ValueError(f"warn_after=(k, m) wants 1 <= k <= m, got {warn_after}")
+        match warn_after:
+            case (int(k), int(m)) if 1 <= k <= m:
+                self.warn_after = (k, m)
+            case _:
+                raise ValueError(f"warn_after=(k, m) wants two whole numbers, 1 <= k <= m, got {warn_after!r}")
         self.path = None if path is None else Path(path)
         self.on_reject = on_reject
-        self.warn_after = (k, m)
         self._recent: dict[int, deque[bool]] = {}
         self._warned: set[int] = set()
 
@@ -41,8 +43,12 @@ class Journal:
         if self.path is not None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                with self.path.open("a", encoding="utf-8") as file:
-                    file.write(report.to_json() + "\n")
+                with self.path.open("ab+") as file:
+                    if file.tell():
+                        file.seek(-1, os.SEEK_END)
+                        if file.read(1) != b"\n":
+                            file.write(b"\n")  # a run that was killed left half a line
+                    file.write(report.to_json().encode() + b"\n")
             except OSError as error:
                 logger.error("robagg: the verdict of round %d could not be written: %s", report.round, error)
         if self.on_reject is not None:
@@ -89,6 +95,13 @@ class Journal:
 
 
 def read_log(path: str | Path) -> list[RoundReport]:
-    """The reports in a file that a strategy wrote, in order."""
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    return [RoundReport.from_json(line) for line in lines if line.strip()]
+    """The reports in a file that a strategy wrote, in order. Torn lines are skipped, and the log says how many."""
+    reports, torn = [], 0
+    for line in Path(path).read_bytes().splitlines():
+        try:
+            reports.append(RoundReport.from_json(line))
+        except ValueError:
+            torn += bool(line.strip())
+    if torn:
+        logger.warning("robagg: %d lines of %s that are no round were skipped", torn, path)
+    return reports

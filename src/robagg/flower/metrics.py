@@ -14,7 +14,7 @@ from robagg.flower.screen import Reply
 from robagg.liars import remaining_liars
 from robagg.rule import Rule
 
-MetricsFunction = Callable[[list[RecordDict], str], MetricRecord]
+MetricsFunction = Callable[[list[RecordDict], str], MetricRecord | None]
 _PLAIN: MetricsFunction = FedAvg().train_metrics_aggr_fn
 """Flower's weighted average: its presence says that nobody asked for anything else."""
 
@@ -23,7 +23,7 @@ def summarise(function: MetricsFunction, replies: Sequence[Reply], rule: Rule, s
     """The metrics of the replies by the user's own function, or by a trimmed mean where there is none."""
     if function is not _PLAIN:
         try:
-            return function([reply.message.content for reply in replies], size_key)
+            return MetricRecord(dict(function([reply.message.content for reply in replies], size_key) or {}))
         except Exception:
             logging.getLogger("flwr").exception("robagg: the function that aggregates metrics failed")
             return MetricRecord()

@@ -11,7 +11,7 @@ from typing import Any
 
 from flwr.app import MetricRecord
 
-from robagg.flower.screen import Replies
+from robagg.flower.screen import Replies, find_fault
 from robagg.rule import Rule, SortedRule
 from robagg.verdict import Verdict
 
@@ -63,7 +63,7 @@ class RoundReport:
         return json.dumps(fields, allow_nan=False)
 
     @classmethod
-    def from_json(cls, line: str) -> RoundReport:
+    def from_json(cls, line: str | bytes) -> RoundReport:
         fields: dict[str, Any] = json.loads(line)
         nodes = tuple(NodeVerdict(**node | {"node": int(node["node"])}) for node in fields.pop("nodes"))
         return cls(nodes=nodes, **fields)
@@ -112,8 +112,9 @@ def report_verdict(rule: Rule, replies: Replies, verdict: Verdict) -> RoundRepor
 
 
 def report_skip(rule: Rule, replies: Replies, why: str) -> RoundReport:
-    """The report of a round in which there was nothing to decide."""
-    nodes = [NodeVerdict(reply.node, 0.0, None, bool(reply.reason), reply.reason) for reply in replies.given]
+    """The report of a round in which the rule came to no value; it names every broken reply all the same."""
+    faults = [(reply.node, find_fault(reply)) for reply in replies.given]
+    nodes = [NodeVerdict(node, 0.0, None, bool(fault), fault) for node, fault in faults]
     return RoundReport(str(rule), (*nodes, *_failures(replies)), skipped=why)
 
 

@@ -67,6 +67,13 @@ def screen(
     return Replies(tuple(given.values()), {node: why for node, why in failed.items() if node not in given})
 
 
+def find_fault(reply: Reply) -> str:
+    """Why a reply is broken, also by NaN or Inf, which is otherwise left to the rule's own pass to find."""
+    if reply.reason:
+        return reply.reason
+    return "" if all(np.isfinite(array).all() for array in reply.arrays.values()) else "not finite"
+
+
 def _screen_one(node: int, message: Message, model: GlobalModel | None, size_key: str, needs_size: bool) -> Reply:
     try:
         metrics, size = _read_metrics(message, size_key, needs_size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from robagg.flower.inner import SHARED, average_plainly, hand_on
 from robagg.flower.journal import Journal, OnReject, logger
 from robagg.flower.metrics import summarise
 from robagg.flower.model import STATISTICS, GlobalModel
+from robagg.flower.report import RoundReport
 from robagg.flower.sampling import ask_present, wait_for_nodes
 from robagg.flower.screen import screen
 from robagg.liars import F
@@ -37,12 +39,13 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             evaluation are then its own.
         weighted: weigh believed replies by their claimed number of examples. The number is a claim, so the default
             counts every reply alike.
-        max_weight: the largest share that a claim can give one reply.
+        max_weight: the largest share that a claim can give one reply. An equal share is always allowed, so the default
+            changes nothing with ten believed replies or fewer.
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         observe: aggregate as FedAvg (or `around`) would, and only report what the rule would have done.
         on_reject: called with round, node id and reason for each reply that is rejected.
         log_file: a file that gets a JSON line for each round; `robagg show` reads it.
-        aside: patterns of names of arrays that stay out of the distances and are aggregated by their median.
+        aside: one pattern or several: arrays with such names stay out of the distances, and their median is taken.
         warn_after: (k, m): a node that is rejected in k of its last m rounds gives one warning.
         fedavg_arguments: those of FedAvg. `min_available_nodes` is waited for before the first round only, so that a
             node that leaves cannot stop the run; `min_train_nodes` and `min_evaluate_nodes` in every round.
@@ -60,7 +63,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         *,
         f: F = None,
         log_file: str | Path | None = None,
-        aside: Sequence[str] = STATISTICS,
+        aside: str | Sequence[str] = STATISTICS,
         warn_after: tuple[int, int] = (3, 5),
         **fedavg_arguments: Any,
     ) -> None:
@@ -69,8 +72,8 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self.rule = parse(rule, f=f)
         if weighted and isinstance(self.rule.core, SortedRule):
             raise ValueError(f"weighted=True wants a rule that gives whole replies a weight; {self.rule} sorts numbers")
-        if min_valid_replies is not None and min_valid_replies < 1:
-            raise ValueError(f"min_valid_replies must be at least 1, got {min_valid_replies}")
+        if min_valid_replies is not None and not (isinstance(min_valid_replies, Integral) and min_valid_replies >= 1):
+            raise ValueError(f"min_valid_replies must be a whole number, at least 1, got {min_valid_replies!r}")
         if around is not None and not isinstance(around, FedAvg):
             raise TypeError(f"around must be FedAvg or a subclass of it, got {type(around).__name__}")
         if around is not None and fedavg_arguments:
@@ -82,12 +85,13 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self.max_weight = max_weight if weighted else None
         self.min_valid_replies = min_valid_replies or 1
         self.observe = observe
-        self.aside = tuple(aside)
+        self.aside = (aside,) if isinstance(aside, str) else tuple(aside)
         self.journal = Journal(log_file, on_reject, warn_after)
         self._model: GlobalModel | None = None
         self._asked: list[Message] = []
         self._state: Any = None
         self._gathered = False
+        self._warned = False
 
     def start(
         self,
@@ -151,6 +155,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         )
         report = replace(report, round=server_round, observed=self.observe)
         self.journal.enter(report)
+        self._warn_of_equal_shares(report)
         if self.observe:
             aggregate = super().aggregate_train if self.around is None else self.around.aggregate_train
             return average_plainly(aggregate, server_round, messages, report.to_metrics())
@@ -178,6 +183,19 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         if not screened.sound:
             return None
         return summarise(self.evaluate_metrics_aggr_fn, screened.sound, self.rule, self.weighted_by_key)
+
+    def _warn_of_equal_shares(self, report: RoundReport) -> None:
+        """Say once that the cap on claims leaves nothing of them."""
+        believed = sum(node.weight > 0 for node in report.nodes)
+        if self.max_weight is not None and believed and believed * self.max_weight <= 1 and not self._warned:
+            self._warned = True
+            logger.warning(
+                "robagg: round %d: weighted=True changes nothing, because max_weight=%g is not above the equal share "
+                "of %d believed replies. Later rounds are not warned of.",
+                report.round,
+                self.max_weight,
+                believed,
+            )
 
     def _configure(
         self, kind: Literal["train", "evaluate"], configure: Any, grid: Grid, *arguments: Any

@@ -66,7 +66,7 @@ def grid(
         _list("f", f),
         _combine(settings or {}),
         chains,
-        _strengthen(_list("attack", attacks), strengths or {}),
+        _strengthen([str(attack) for attack in _list("attack", attacks)], strengths or {}),
     ):
         place = f"rule={rule!r}, attack={attack!r}, task={task!r}, split={split!r}, n={clients!r}, f={liars!r}"
         try:

@@ -14,7 +14,7 @@ def load(path: str | Path) -> list[Record]:
 
     Spec, settings and environment are columns of their own; `method` is the rule without the f that is the run's,
     `mixers` and `core` are its two sides, `rho` is the split's where it has one. `curve` is a
-    list of (round, accuracy).
+    list of (round, accuracy). Runs of an earlier source of a plugin are left out.
 
     Example:
         >>> import tempfile
@@ -28,7 +28,7 @@ def load(path: str | Path) -> list[Record]:
     """
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no store at {path}")
-    return [flatten(record) for record in Store(path).read().records.values()]
+    return [flatten(record) for record in Store(path).read().keep_newest().records.values()]
 
 
 def flatten(record: Record) -> Record:

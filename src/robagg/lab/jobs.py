@@ -34,6 +34,13 @@ class Options:
         for name in ("threads", "workers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if len(self.devices) > self.workers:
+            raise ValueError(f"each device needs a worker: got device={self.device!r} and workers={self.workers}")
+
+    @property
+    def devices(self) -> list[str]:
+        """The devices that workers take in turn."""
+        return [device.strip() for device in self.device.split(",")]
 
 
 class Watcher:

@@ -89,10 +89,9 @@ def run_pool(
     workers: set[Worker] = set()
     stillborn = 0
     left = len(runs)
-    devices = options.device.split(",")
     try:
         for k in range(min(options.workers, left)):
-            workers.add(Worker(replace(options, device=devices[k % len(devices)].strip()), events))
+            workers.add(Worker(replace(options, device=options.devices[k % len(options.devices)]), events))
         while left:
             worker, message = _wait(events)
             if message is None:

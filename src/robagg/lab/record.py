@@ -86,7 +86,8 @@ def execute(
         return _as_read(fit(run, result, {"seconds": seconds, "environment": environment}))
     except Exception as error:
         failed = describe_failure(run.describe(), run.key, f"{type(error).__name__}: {error}", traceback.format_exc())
-        return failed | {"seconds": round(time.perf_counter() - begin, 3), "environment": environment}
+        seconds = round(time.perf_counter() - begin, 3)
+        return failed | {"plugins": run.plugins, "seconds": seconds, "environment": environment}
 
 
 def describe_failure(spec: Mapping[str, Any], key: str, error: str, trace: str = "") -> Record:

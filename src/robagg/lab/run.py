@@ -16,7 +16,7 @@ from robagg.attack import Attack
 from robagg.attacks import attacks
 from robagg.data import Split, splits
 from robagg.plugins import find_plugins
-from robagg.registry import Named, split_call, unknown
+from robagg.registry import Named, split_call
 from robagg.rule import Rule, parse
 from robagg.task import Task, tasks
 from robagg.train import Settings
@@ -66,13 +66,15 @@ class Run:
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
                 raise ValueError(f"{name} must be a whole number from 0 on, got {value!r}")
             self._put(name, int(value))
+        for name in ("rule", "attack", "task", "split"):
+            self._put(name, str(getattr(self, name)))
         self._put("n", self.n or self.parts[0].n)
         task, rule, attack, split = self.parts
         if not self.f < self.n:
             raise ValueError(f"at least one client must be honest: wanted f < n, got n={self.n}, f={self.f}")
-        for stage in rule.stages:
-            stage.count_liars(self.n)
         self._put("settings", _differences(task.settings, dict(self.settings)))
+        for stage in rule.stages:
+            stage.count_liars(self.effective.count_asked(self.n))
         self._put("task", spell(task))
         self._put("rule", " >> ".join(spell(stage) for stage in rule.stages))
         self._put("attack", spell(attack))
@@ -182,10 +184,7 @@ def _plain(value: Any, kind: Any) -> Any:
 
 
 def _differences(defaults: Settings, given: dict[str, Any]) -> Overrides:
-    fields = {field.name: field for field in dataclasses.fields(Settings)}
-    for name in given:
-        if name not in fields:
-            raise ValueError(unknown("setting", name, fields, fields))
-    plain = {name: _plain(value, fields[name].type) for name, value in given.items()}
-    dataclasses.replace(defaults, **plain)  # says what is out of its range
+    kinds = {field.name: field.type for field in dataclasses.fields(Settings)}
+    plain = {name: _plain(value, kinds.get(name)) for name, value in given.items()}
+    defaults.change(plain)  # says what is no setting, or no value of one
     return tuple(sorted((name, value) for name, value in plain.items() if value != getattr(defaults, name)))

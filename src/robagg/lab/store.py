@@ -26,6 +26,20 @@ class Contents:
     notes: list[str] = field(default_factory=list)
     """What was skipped, in sentences."""
 
+    def keep_newest(self) -> Contents:
+        """The same without runs of an earlier source of their plugins, which a table would take for more seeds."""
+        alike: dict[str, list[Record]] = {}
+        for record in self.records.values():
+            if "plugins" in record and isinstance(record.get("spec"), dict):
+                alike.setdefault(json.dumps({**record["spec"], "seed": None}, sort_keys=True), []).append(record)
+        earlier = set()
+        for runs in alike.values():
+            source = max(runs, key=lambda run: str(run.get("finished")))["plugins"]
+            earlier |= {run["key"] for run in runs if run["plugins"] != source}
+        count = len(earlier)
+        told = [f"{count} run{'s' * (count > 1)} of an earlier source of a plugin left out"] if count else []
+        return Contents({key: r for key, r in self.records.items() if key not in earlier}, [*self.notes, *told])
+
 
 class Store:
     """A store of records. Reading needs no lock; to write, enter it.

@@ -77,6 +77,8 @@ def read_sweep(path: str | Path, *, plugins: Sequence[str | Path] = (), store: s
     target = Path(store or content.pop("store", f"runs/{file.stem}.jsonl"))
     content.pop("store", None)
     blocks = content.pop("grid", [{}])
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise ValueError(f"{file}: a grid of its own is headed [[grid]], with two brackets; got grid = {blocks!r}")
     try:
         above = _read_axes(content)
         runs = [run for block in blocks for run in grid(**_merge(above, _read_axes(block)))]
@@ -102,8 +104,9 @@ def _read_axes(table: dict[str, Any]) -> dict[str, Any]:
 def _merge(above: dict[str, Any], block: dict[str, Any]) -> dict[str, Any]:
     """A block's axes take the place of those above; its settings and strengths join them."""
     merged = above | block
-    if {"splits", "rho"} <= merged.keys():
-        merged.pop("rho" if "splits" in block else "splits", None)
+    for one, other in (("rho", "splits"), ("splits", "rho")):  # either says how the data are split
+        if one in block and other not in block:
+            merged.pop(other, None)
     for name in ("settings", "strengths"):
         if name in above and name in block:
             merged[name] = above[name] | block[name]

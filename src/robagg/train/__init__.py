@@ -64,34 +64,47 @@ def train(
         >>> 0 <= result.accuracy <= 100
         True
     """
-    data = [(torch.as_tensor(x), torch.as_tensor(y)) for x, y in clients]
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    data = [(_read(x, dtype), _read(y, dtype)) for x, y in clients]
     if not data:
         raise ValueError("at least one client is wanted, got none")
     if isinstance(loss, str) and loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}")
-    labels = classes or 1 + max(int(y.max()) for _, y in data if y.numel() and not y.is_floating_point())
+    chosen = parse_attack(attack) if isinstance(attack, str) else attack
+    if not isinstance(chosen, Attack):
+        raise TypeError(f"attack must be an Attack or its text, got {attack!r}")
+    largest = max((int(y.max()) for _, y in data if y.numel() and not y.is_floating_point()), default=0)
     federation = Federation(
         model,
         data,
         parse_rule(rule, f=f),
-        parse_attack(attack) if isinstance(attack, str) else attack,
+        chosen,
         f=f,
         loss=LOSSES[loss] if isinstance(loss, str) else loss,
-        classes=labels,
-        settings=Settings(**settings),
+        classes=classes or 1 + largest,
+        settings=Settings().change(settings),
         augment=augment,
         seed=seed,
         device=choose_device(device),
     )
-    held = None if test is None else (torch.as_tensor(test[0]), torch.as_tensor(test[1]))
+    held = None if test is None else (_read(test[0], dtype), _read(test[1], dtype))
     return Loop(federation, held, progress=progress).run()
+
+
+def _read(values: Any, dtype: torch.dtype) -> Tensor:
+    """A tensor of what a client holds; floating-point numbers in the model's dtype."""
+    tensor = torch.as_tensor(values)
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
 def choose_device(device: str | torch.device) -> torch.device:
     """The device by name; "auto" is a GPU where there is one."""
     if str(device) == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    chosen = torch.device(device)
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"a device is auto, cpu, cuda or one of several, such as cuda:1, got {device!r}") from error
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device {device} was asked for, but torch finds no GPU here; there is: cpu")
     return chosen

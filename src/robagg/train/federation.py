@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -48,10 +49,10 @@ class Federation:
         engine: str | None = None,
     ) -> None:
         n = len(clients)
-        if not 0 <= f < n:
-            raise ValueError(f"at least one client must be honest: wanted 0 <= f < n, got n={n}, f={f}")
+        if not isinstance(f, int | np.integer) or not 0 <= f < n:
+            raise ValueError(f"at least one client must be honest: wanted a whole number 0 <= f < n, got n={n}, f={f}")
         self.n, self.f, self.h = n, f, n - f
-        self.asked_count = max(1, round(settings.share * n))
+        self.asked_count = settings.count_asked(n)
         for stage in rule.stages:
             stage.count_liars(self.asked_count)
         self.rule, self.attack, self.settings, self.augment = rule, attack, settings, augment
@@ -110,6 +111,11 @@ class Federation:
                 round=t,
             )
             rows, state = self.attack.craft(view, self.state)
+            if state.keys() - self.state.keys():
+                raise ValueError(
+                    f"what {self.attack} remembers must be named by its start(), which named "
+                    f"{', '.join(self.state) or 'nothing'}; craft() gave {', '.join(state)}"
+                )
             for name, value in state.items():
                 self.state[name].copy_(value)
             self.sent[self.h :].copy_(rows) if everyone else self.sent.index_copy_(
@@ -232,23 +238,27 @@ class Federation:
         self.model.train()
         return 100 * int(right) / len(test[1])
 
+    def _kept(self) -> dict[str, Tensor]:
+        """The tensors that the next rounds depend on, by names that no attack's own can meet."""
+        own = {f"state.{name}": value for name, value in self.state.items()}
+        return {"w": self.w, "sent": self.sent, "last": self.last, "running": self.running, **own}
+
     def finite(self) -> bool:
         return bool(torch.isfinite(self.w).all())
 
     def snapshot(self) -> dict[str, Any]:
         """All that the next rounds depend on, for going back."""
-        tensors = {"w": self.w, "sent": self.sent, "last": self.last, "running": self.running, **self.state}
         random = {name: g.get_state() for name, g in self.random.items()} | {"asks": self.asks.get_state()}
         random["dropout"] = (
             torch.get_rng_state() if self.device.type == "cpu" else torch.cuda.get_rng_state(self.device)
         )
-        return {"tensors": {name: value.clone() for name, value in tensors.items()}, "random": random}
+        return {"tensors": {name: value.clone() for name, value in self._kept().items()}, "random": random}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        tensors = {"w": self.w, "sent": self.sent, "last": self.last, "running": self.running, **self.state}
+        kept = self._kept()
         for name, value in saved["tensors"].items():
-            tensors[name].copy_(value)
+            kept[name].copy_(value)
         random = saved["random"]
         for name, g in self.random.items():
             g.set_state(random[name])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
+from typing import Any
 
 from robagg.models.batchnorm import UPDATES
+from robagg.registry import unknown
 
 
 @dataclass(frozen=True)
@@ -33,19 +37,34 @@ class Settings:
     """Of gradients on a GPU: "float32", "tf32", "bfloat16", or None for what torch is set to. A CPU uses float32."""
 
     def __post_init__(self) -> None:
-        for name, value, fine in (
-            ("rounds", self.rounds, self.rounds >= 1),
-            ("batch", self.batch, self.batch >= 1),
-            ("momentum", self.momentum, 0 <= self.momentum < 1),
-            ("rate", self.rate, self.rate > 0),
-            ("local_steps", self.local_steps, self.local_steps >= 1),
-            ("share", self.share, 0 < self.share <= 1),
-            ("evaluate_every", self.evaluate_every, self.evaluate_every is None or self.evaluate_every >= 1),
-            ("precision", self.precision, self.precision in (None, "float32", "tf32", "bfloat16")),
-            ("statistics", self.statistics, self.statistics in (*UPDATES, "batch")),
+        whole = "a whole number from 1 on"
+        precisions, updates = ("float32", "tf32", "bfloat16"), (*UPDATES, "batch")
+        for name, wanted, fine in (
+            ("rounds", whole, _counts(self.rounds)),
+            ("batch", whole, _counts(self.batch)),
+            ("momentum", "a number from 0 to below 1", _is_number(self.momentum) and 0 <= self.momentum < 1),
+            ("rate", "a number above 0", _is_number(self.rate) and self.rate > 0),
+            ("schedule", "(share of the rounds, factor) pairs", _is_schedule(self.schedule)),
+            ("local_steps", whole, _counts(self.local_steps)),
+            ("share", "a number above 0, 1 at most", _is_number(self.share) and 0 < self.share <= 1),
+            ("evaluate_every", f"{whole}, or None", self.evaluate_every is None or _counts(self.evaluate_every)),
+            ("precision", f"{', '.join(precisions)} or None", self.precision in (None, *precisions)),
+            ("statistics", f"one of {', '.join(updates)}", self.statistics in updates),
         ):
             if not fine:
-                raise ValueError(f"{name} is out of its range, got {value!r}")
+                raise ValueError(f"{name} must be {wanted}, got {getattr(self, name)!r}")
+
+    def change(self, given: Mapping[str, Any]) -> Settings:
+        """These settings with others by name; a name that is none gets a sentence."""
+        names = [field.name for field in fields(self)]
+        for name in given:
+            if name not in names:
+                raise ValueError(unknown("setting", name, names, names))
+        return replace(self, **given)
+
+    def count_asked(self, n: int) -> int:
+        """How many of n clients are asked in a round."""
+        return max(1, round(self.share * n))
 
     def rate_at(self, t: int) -> float:
         """The learning rate in round t."""
@@ -58,3 +77,17 @@ class Settings:
         """Whether the model is evaluated after t rounds."""
         every = self.evaluate_every or max(50, self.rounds // 30)
         return t % every == 0 or t == self.rounds
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _is_schedule(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_number, pair)) for pair in value
+    )

@@ -34,7 +34,7 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
     """
     if not Path(store).exists():
         raise FileNotFoundError(f"there is no store at {store}")
-    contents = Store(store).read()
+    contents = Store(store).read().keep_newest()
     notes, counts, environments = list(contents.notes), LabelCounts(data, wanted=labels), _Shared()
     runs, records = [], []
     for record in contents.records.values():
