@@ -71,9 +71,8 @@ def write_overview(boards: dict[str, Board]) -> list[str]:
             "markdown",
         ),
         "Seconds are those in which runs were being done, from the records; several runs share a GPU in most of them. "
-        "A run that two stores hold is in the lines of both, and once in the total; cells that an experiment takes from "
-        "another's store are counted there."
-        + (f" Not run yet: {', '.join(left)}." if left else ""),
+        "A run that two stores hold is in the lines of both, and once in the total; cells that an experiment takes "
+        "from another's store are counted there." + (f" Not run yet: {', '.join(left)}." if left else ""),
         "## How near, and which orderings hold",
     ]
     for name in NAMES:

@@ -52,7 +52,8 @@ def load_plugin(path: str | Path) -> Plugin:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: nothing in it is a rule, a pre-aggregator, an attack, a task or a split, or a name is taken.
+        ValueError: it is not Python, nothing in it is a rule, a pre-aggregator, an attack, a task or a split, or a
+            name is taken.
 
     Example:
         >>> import tempfile
@@ -82,11 +83,15 @@ def load_plugin(path: str | Path) -> Plugin:
     if name in _loaded and _loaded[name].digest == digest:
         return _loaded[name]
     forget(file)
+    try:
+        program = compile(code, str(file), "exec")
+    except SyntaxError as error:
+        raise ValueError(f"the plugin {file} is not valid Python: {error}") from error
     module = ModuleType(name)
     module.__file__ = str(file)
     sys.modules[name] = module  # dataclasses look their module up
     try:
-        exec(compile(code, str(file), "exec"), module.__dict__)
+        exec(program, module.__dict__)
         return _admit(module, str(file), digest)
     except BaseException:
         del sys.modules[name]
@@ -137,7 +142,8 @@ def find_plugins(thing: object) -> dict[str, str]:
 
 def _admit(module: ModuleType, source: str, digest: str) -> Plugin:
     found: list[tuple[Registry[Any], type[Any]]] = []
-    defined = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if cls.__module__ == module.__name__]
+    classes: list[tuple[str, type[Any]]] = inspect.getmembers(module, inspect.isclass)
+    defined = [cls for _, cls in classes if cls.__module__ == module.__name__]
     for cls in defined:
         if cls.__name__.startswith("_") or inspect.isabstract(cls):
             continue
@@ -146,9 +152,13 @@ def _admit(module: ModuleType, source: str, digest: str) -> Plugin:
                 _check(cls, registry, source)
                 found.append((registry, cls))
     if not found:
-        raise ValueError(
-            f"the plugin {source} defines nothing to use: wanted a subclass of Rule, Mixer, Attack, Task or Split"
-        )
+        lacking = [
+            f"{cls.__name__} does not define {', '.join(sorted(cls.__abstractmethods__))}"
+            for cls in defined
+            if inspect.isabstract(cls) and any(issubclass(cls, registry.base) for registry in REGISTRIES)
+        ]
+        wanted = "wanted a subclass of Rule, Mixer, Attack, Task or Split"
+        raise ValueError(f"the plugin {source} defines nothing to use: {'; '.join(lacking) or wanted}")
     for registry, cls in found:
         registry.add(cls)
     _digests.update(dict.fromkeys(defined, digest))

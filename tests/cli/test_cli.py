@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lab.sharing import EXAMPLES
 from robagg.attacks import attacks
-from robagg.cli.app import app
+from robagg.cli.app import app, run_app
+from robagg.plugins import forget
 from robagg.rule import Rule, stages
 
 COMMANDS = (
@@ -28,6 +30,8 @@ COMMANDS = (
     "data split",
 )
 
+PLUGIN = EXAMPLES / "plugins" / "my_rule.py"
+
 
 def call(*words: str) -> str:
     result = CliRunner().invoke(app, list(words), catch_exceptions=False)
@@ -39,6 +43,20 @@ def call(*words: str) -> str:
 def test_every_help_page_has_an_example(command: str) -> None:
     said = call(*command.split(), "--help")
     assert f"robagg {command}" in said.replace("Usage: root", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("paper", "list, or one of fig1"),
+        ("sweep", "the sweep, in TOML"),
+        ("show", "a store, or a file"),
+        ("certify", "A rule or a pipeline"),
+        ("list", "what to list"),
+    ],
+)
+def test_help_says_what_an_argument_is(command: str, words: str) -> None:
+    assert words in " ".join(call(command, "--help").split())
 
 
 def test_list_names_every_rule_and_every_attack() -> None:
@@ -73,6 +91,27 @@ def test_demo_shows_the_table_and_draws_the_picture(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_list_run_and_certify_know_a_rule_of_ones_own() -> None:
+    own = ("--plugin", str(PLUGIN))
+    assert "nearmedian" in {entry["name"] for entry in json.loads(call("list", "rules", "--json", *own))}
+    forget(PLUGIN)
+    assert "nearmedian" in call("run", "--rule", "nearmedian", "--rounds", "2", "--device", "cpu", *own)
+    forget(PLUGIN)
+    assert "worst ratio found" in call("certify", "nearmedian", "--n", "5", "--budget", "500", *own)
+
+
+def test_list_shows_brackets_of_a_docstring(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(PLUGIN.read_text().replace("class NearMedian", "class Mine").replace("The mean", "[a] [/b]"))
+    assert "[a] [/b]" in " ".join(call("list", "rules", "--plugin", str(path)).split())
+
+
+@pytest.mark.parametrize("name", ["fig1", "example1", "theorem2"])
+def test_a_dry_run_of_what_trains_nothing_computes_and_writes_nothing(name: str, tmp_path: Path) -> None:
+    assert "trains nothing" in call("paper", name, "--dry-run", "--out", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
 def test_data_split_shows_who_holds_what(tmp_path: Path) -> None:
     picture = tmp_path / "split.png"
     said = call("data", "split", "digits", "--n", "5", "--f", "1", "--picture", str(picture))
@@ -87,16 +126,48 @@ def test_data_split_shows_who_holds_what(tmp_path: Path) -> None:
         (("run", "--rule", "tq(g=1)"), "unknown parameter of tq 'g'"),
         (("run", "--attack", "imp"), "unknown attack 'imp'"),
         (("run", "--f", "11"), "n >= 2f+1"),
+        (("run", "--rule", "tq[/x]"), "got 'tq[/x]'"),
+        (("run", "--rule", "[red]tq"), "got '[red]tq'"),
         (("run", "--device", "cuda:7"), "no GPU"),
+        (("run", "--device", "foo"), "a device is auto, cpu, cuda or one of several, such as cuda:1, got 'foo'"),
         (("run", "--rho", "2"), "rho must lie in"),
         (("run", "--task", "mnist", "--data", "/nowhere"), "robagg data get mnist"),
+        (("show", "a[/b]"), "there is no store at a[/b]"),
+        (("show", "folder"), "is a directory"),
+        (("report", "folder"), "is a directory"),
+        (("playground", "-o", "folder"), "Is a directory"),
+        (("run", "--plugin", "import.py"), "cannot import name 'nothing'"),
+        (("run", "--plugin", "syntax.py"), "syntax.py is not valid Python: invalid syntax (syntax.py, line 2)"),
+        (("run", "--plugin", "misspelt.py"), "NearMedian does not define weights"),
+        (("run", "--rho", "0.9", "--split", "iid"), "give --split or --rho"),
+        (("certify", "cm", "--tau", "true"), "only TQ and Huber, standing alone, estimate a tau"),
+        (("certify", "cm", "--start", "far"), "has a start to choose"),
+        (("paper", "fig1", "--no-run", "--seeds", "2"), "fig1 trains nothing: leave out --seeds, --no-run"),
+        (("paper", "theorem2", "--dry-run", "--store", "x.jsonl"), "theorem2 trains nothing: leave out --store"),
     ],
 )
-def test_what_a_user_got_wrong_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "robagg", *words], capture_output=True, text=True, check=False)
+def test_what_a_user_got_wrong_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "import.py").write_text("from robagg import nothing\n")
+    (tmp_path / "syntax.py").write_text("\ndef\n")
+    (tmp_path / "misspelt.py").write_text(PLUGIN.read_text().replace("def weights", "def weight"))
+    command = [sys.executable, "-m", "robagg", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 2
     assert sentence in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def test_an_error_keeps_the_name_of_an_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: object) -> None:
+        raise ModuleNotFoundError("Ray is not installed; pip install 'robagg[ray]' brings it")
+
+    monkeypatch.setattr("robagg.cli.app.app", fail)
+    with pytest.raises(SystemExit):
+        run_app()
+    assert capsys.readouterr().err == "error: Ray is not installed; pip install 'robagg[ray]' brings it\n"
 
 
 def test_the_version_is_told() -> None:

@@ -128,7 +128,7 @@ def test_a_forgotten_plugin_is_gone(rule: Path) -> None:
         (RULE.replace("Mine", "TQ"), ValueError, "robagg itself has one of that name"),
         (RULE.replace("@dataclass(frozen=True)", ""), ValueError, "must be decorated with @dataclass"),
         ("1/0", ZeroDivisionError, "division"),
-        ("def", SyntaxError, "invalid syntax"),
+        ("def", ValueError, "is not valid Python: invalid syntax"),
     ],
 )
 def test_a_plugin_that_cannot_be_used_says_why(tmp_path: Path, code: str, error: type[Exception], words: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from robagg.lab.paper import example1, fig1, theorem2
+from robagg.lab.paper.__main__ import main
 from robagg.lab.paper.walk import follow
 from robagg.rules import TQ, Huber
 
@@ -51,3 +54,9 @@ def test_hubers_bias_is_theorem_2s_within_the_condition_and_tq_has_none() -> Non
 def test_figure_1_over_five_hundred_draws() -> None:
     done = fig1.compute(500)
     assert all(found.holds for found in done.findings)
+
+
+def test_a_dry_run_computes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("robagg.lab.paper.fig1.EXPERIMENT", replace(fig1.EXPERIMENT, compute=pytest.fail))
+    assert main(["fig1", "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("no runs: fig1 trains nothing")

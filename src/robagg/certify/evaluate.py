@@ -85,10 +85,12 @@ def check_walk(rule: Rule, tau: str) -> None:
     """Refuse what has no start to choose or no tau to know."""
     if tau not in ("estimated", "true"):
         raise ValueError(f'tau is "estimated" or "true", got {tau!r}')
+    if tau == "true" and not isinstance(rule, TQ | Huber):
+        raise ValueError(
+            f"only TQ and Huber, standing alone, estimate a tau that could be the true one; {rule} does not"
+        )
     if not isinstance(rule, Loop):
         raise ValueError(f"only a rule that walks, standing alone, has a start to choose; {rule} does not")
-    if tau == "true" and not isinstance(rule, TQ | Huber):
-        raise ValueError(f"only TQ and Huber estimate a tau that could be the true one; {rule} does not")
 
 
 def _walk(rule: Loop, x: Tensor, start: Tensor, h: int, f: int, tau: str, steps: int) -> Tensor:

@@ -6,6 +6,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from robagg import __version__
 from robagg.cli.catalogue import list_names
@@ -18,6 +19,7 @@ from robagg.cli.report import report
 from robagg.cli.run import run
 from robagg.cli.show import show
 from robagg.cli.sweep import sweep
+from robagg.lab import StoreBusyError
 from robagg.liars import QuorumError
 
 app = typer.Typer(
@@ -53,6 +55,7 @@ def run_app() -> None:
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped")
         sys.exit(130)
-    except (ValueError, TypeError, FileNotFoundError, ConnectionError, ModuleNotFoundError, QuorumError) as error:
-        Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {error}", markup=True)
+    except (ValueError, TypeError, ImportError, OSError, QuorumError, StoreBusyError) as error:
+        # A Text, since brackets in what a user typed are no markup.
+        Console(stderr=True).print(Text.assemble(("error:", "bold red"), f" {error}"), soft_wrap=True)
         sys.exit(2)

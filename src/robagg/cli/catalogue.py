@@ -10,9 +10,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from robagg.attacks import attacks
+from robagg.cli.plugins import PluginFiles, load_plugins
 from robagg.data import splits
 from robagg.registry import Named, Registry
 from robagg.rule import Mixer, Rule, stages
@@ -31,6 +33,7 @@ class Kind(StrEnum):
 
 def list_names(
     kind: Annotated[Kind, typer.Argument(help="what to list")],
+    plugin: PluginFiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, for programs")] = False,
 ) -> None:
     """List rules, pre-aggregators (mixers), attacks, tasks or splits, with their parameters.
@@ -41,6 +44,7 @@ def list_names(
 
         robagg list attacks --json
     """
+    load_plugins(plugin)
     found = [describe(cls) for cls in members(kind)]
     if as_json:
         typer.echo(json.dumps(found, indent=2))
@@ -50,7 +54,8 @@ def list_names(
         table.add_column(column)
     for entry in found:
         parameters = ", ".join(f"{k}={v!r}" for k, v in entry["parameters"].items())
-        table.add_row(f"[bold]{entry['name']}[/]", parameters, ", ".join(entry["aliases"]), entry["summary"])
+        others = map(escape, (parameters, ", ".join(entry["aliases"]), entry["summary"]))
+        table.add_row(f"[bold]{entry['name']}[/]", *others)
     Console().print(table)
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from robagg.certify import Certificate
 from robagg.certify import certify as search_worst
+from robagg.cli.plugins import PluginFiles, load_plugins
 from robagg.rule import Rule, parse
 from robagg.rules import TQ, Huber
 
@@ -24,16 +25,20 @@ def certify(
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     tau: Annotated[str, typer.Option(help="estimated, true (from the honest rows), or both.")] = "both",
     start: Annotated[str, typer.Option(help="median, far (the search chooses it), or both.")] = "both",
+    plugin: PluginFiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the stacks.")] = False,
 ) -> None:
     """Search for the stack that moves a rule farthest from the honest mean, and show the paper's bound beside it.
 
     TQ and Huber are searched with the estimated and the true tau, from the median and from far starts.
 
-    Example:
+    Examples:
 
         robagg certify tq --n 11 --f 5
+
+        robagg certify nearmedian --plugin my_rule.py
     """
+    load_plugins(plugin)
     liars = (n - 1) // 2 if f is None else f
     chain = parse(rule, f=liars)
     certificates = [

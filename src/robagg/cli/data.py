@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from robagg.data import NAMES, describe, draw, fetch, load, splits
 from robagg.data.agnews import fetch_agnews
@@ -29,7 +28,7 @@ def fetch_data(
         robagg data get mnist
     """
     folder = fetch_agnews(data) if fold(name) == "agnews" else fetch(name, data)
-    Console().print(f"{name} is there" + (f": {folder}" if folder else " (it comes with scikit-learn)"))
+    typer.echo(f"{name} is there" + (f": {folder}" if folder else " (it comes with scikit-learn)"))
 
 
 @data_app.command("split")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -60,14 +61,18 @@ def demo(
     if summary.stopped:
         raise typer.Exit(130)
     for record in summary.failed:
-        console.print(f"[red]{record['spec']['rule']} against {record['spec']['attack']} failed:[/] {record['error']}")
+        said = f"{record['spec']['rule']} against {record['spec']['attack']} failed: {record['error']}"
+        console.print(said, style="red", markup=False)
     console.print(f"\n{board.conclude()}", highlight=False)
     curves = {
         attack: {RULES[name]: board.records[name, attack]["curve"] for name in RULES if (name, attack) in board.records}
         for attack in ATTACKS
     }
     draw_curves(curves, picture, title=f"digits, n={N}, f={F}, rho={RHO}", emphasise="TQ")
-    console.print(f"Accuracy over the rounds: [bold]{picture.resolve()}[/] ({summary.seconds:.0f} s)", highlight=False)
+    console.print(
+        f"Accuracy over the rounds: [bold]{escape(str(picture.resolve()))}[/] ({summary.seconds:.0f} s)",
+        highlight=False,
+    )
 
 
 class Board(Watcher):

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from robagg.cli.sweep import LiveWatcher
-from robagg.lab import Options, StoreBusyError, Watcher
+from robagg.lab import Options, Watcher
 from robagg.lab.driver import Summary
 from robagg.lab.lines import LineWatcher, tell_estimate, tell_summary
 from robagg.lab.paper import NAMES, Computation, Experiment, Only, Plan, describe, find, place_store
@@ -62,7 +62,11 @@ def paper(
         return
     experiment = find(name, sigmas=[float(value) for value in filter(None, sigmas.split(","))])
     if isinstance(experiment, Computation):
-        _show_computed(console, experiment, out, quick)
+        _refuse(experiment, {"seeds": seeds, "rounds": rounds, "only": only, "no-run": no_run or None, "store": store})
+        if dry_run:
+            console.print(experiment.tell_dry())
+        else:
+            _show_computed(console, experiment, out, quick)
         return
     plan = Plan(seeds, rounds, Only.parse(only), quick)
     place = place_store(experiment.name, quick=quick, given=store)
@@ -111,9 +115,6 @@ def _perform(console: Console, experiment: Experiment, plan: Plan, store: Path, 
     watcher: Watcher = LiveWatcher(console, store) if console.is_terminal else LineWatcher(typer.echo)
     try:
         summary = perform(experiment, plan, store, options, watcher=watcher, say=typer.echo)
-    except StoreBusyError as busy:
-        Console(stderr=True, highlight=False).print(f"error: {busy}", markup=False)
-        raise typer.Exit(2) from busy
     finally:
         if isinstance(watcher, LiveWatcher):
             watcher.close()
@@ -129,6 +130,12 @@ def _write(console: Console, board: Board, folder: Path) -> None:
     page.write_text(write_page(board, [path.name for path in pictures if path.suffix == ".png"]), encoding="utf-8")
     latex.write_text(write_latex(board), encoding="utf-8")
     _tell_files(console, [page, latex, *pictures])
+
+
+def _refuse(computation: Computation, options: dict[str, object]) -> None:
+    given = [f"--{name}" for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(f"{computation.name} trains nothing: leave out {', '.join(given)}")
 
 
 def _show_computed(console: Console, computation: Computation, folder: Path, quick: bool) -> None:

@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-from robagg.plugins import load_entry_points, load_plugin
+from robagg.cli.plugins import PluginFiles, load_plugins
 from robagg.report.viewer import write_report
 
 
 def report(
-    store: Annotated[Path, typer.Argument(help="a store of runs, such as runs/digits.jsonl")],
+    store: Annotated[Path, typer.Argument(help="a store of runs, such as runs/digits.jsonl", dir_okay=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")] = Path("report.html"),
     title: Annotated[str | None, typer.Option(help="the page's title; default: the store's name")] = None,
     labels: Annotated[bool, typer.Option(help="count each client's labels, for which data sets are loaded")] = True,
     data: Annotated[Path | None, typer.Option(help="folder of the data; default $ROBAGG_DATA, or a cache")] = None,
-    plugin: Annotated[list[Path] | None, typer.Option(help="a Python file with tasks or splits of your own")] = None,
+    plugin: PluginFiles = None,
 ) -> None:
     """Write a page about a store: one file that opens in any browser, without a network.
 
@@ -27,8 +27,6 @@ def report(
 
         robagg report runs/table3.jsonl -o table3.html --title "Table 3"
     """
-    load_entry_points()
-    for file in plugin or []:
-        load_plugin(file)
+    load_plugins(plugin)
     path = write_report(store, output, title=title, data=data, labels=labels)
     typer.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB): open it in a browser")

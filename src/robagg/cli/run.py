@@ -14,8 +14,10 @@ import torch
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from robagg.attacks import parse as parse_attack
+from robagg.cli.plugins import PluginFiles, load_plugins
 from robagg.data import splits
 from robagg.rule import parse as parse_rule
 from robagg.task import federate, tasks
@@ -29,7 +31,7 @@ def run(
     attack: Annotated[str, typer.Option(help="what the Byzantine clients do: see `robagg list attacks`")] = "ipm",
     n: Annotated[int | None, typer.Option("--n", help="clients; default: the task's")] = None,
     f: Annotated[int, typer.Option("--f", help="how many of them are Byzantine; also the rule's f")] = 6,
-    rho: Annotated[float, typer.Option(help="heterogeneity of the paper's split, 0 to 1")] = 0.5,
+    rho: Annotated[float | None, typer.Option(help="heterogeneity of the paper's split, 0 to 1; default: 0.5")] = None,
     split: Annotated[str | None, typer.Option(help="another split, such as dirichlet(alpha=0.1)")] = None,
     rounds: Annotated[int | None, typer.Option(help="default: the task's")] = None,
     batch: Annotated[int | None, typer.Option(help="samples a client draws each step")] = None,
@@ -41,6 +43,7 @@ def run(
     seed: Annotated[int, typer.Option()] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     data: Annotated[Path | None, typer.Option(help="folder of the data; default $ROBAGG_DATA, or a cache")] = None,
+    plugin: PluginFiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON, for programs")] = False,
 ) -> None:
     """Train a task under attack and show who was believed.
@@ -53,6 +56,7 @@ def run(
 
         robagg run --task digits --rule tq --attack bf --split "dirichlet(alpha=0.1)" --json
     """
+    load_plugins(plugin)
     what = tasks.parse(task)
     given = {
         "rounds": rounds,
@@ -65,17 +69,23 @@ def run(
     }
     settings = replace(what.settings, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
     chosen, against = parse_rule(rule, f=f), parse_attack(attack)
-    dealt = splits.parse(split or f"rho(rho={rho})")
+    if rho is not None and split is not None:
+        raise ValueError(f"give --split or --rho, which is short for rho's split, and not both: got {split}, {rho}")
+    dealt = splits.parse(split or f"rho(rho={0.5 if rho is None else rho})")
     count = n or what.n
     federation, dataset = federate(
         what, chosen, against, dealt, n=count, f=f, seed=seed, settings=settings, root=data, device=device
     )
     console = Console(stderr=as_json)
     console.print(
-        f"[bold]{what.title}[/], {count} clients of which {f} attack: [bold]{against}[/] "
-        f"({against.describe(count, f)}). "
-        f"Rule [bold]{chosen}[/], split {dealt}, d={federation.flat.d:,}, on {federation.device}",
-        highlight=False,
+        Text.assemble(
+            (what.title, "bold"),
+            f", {count} clients of which {f} attack: ",
+            (f"{against}", "bold"),
+            f" ({against.describe(count, f)}). Rule ",
+            (f"{chosen}", "bold"),
+            f", split {dealt}, d={federation.flat.d:,}, on {federation.device}",
+        )
     )
     with follow(console, settings.rounds) as report:
         result = Loop(federation, (dataset.test_x, dataset.test_y), progress=report).run()
@@ -124,7 +134,7 @@ def tell(console: Console, result: Result, n: int, f: int) -> None:
         highlight=False,
     )
     for note in result.notes:
-        console.print(note, highlight=False)
+        console.print(note, highlight=False, markup=False)
 
 
 def summarise(result: Result, d: int) -> dict[str, Any]:

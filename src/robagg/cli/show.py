@@ -27,7 +27,7 @@ class Format(StrEnum):
 
 
 def show(
-    store: Annotated[Path, typer.Argument(help="a store, or a file that the Flower strategy wrote")],
+    store: Annotated[Path, typer.Argument(help="a store, or a file that the Flower strategy wrote", dir_okay=False)],
     form: Annotated[Format, typer.Option("--format", help="how tables are printed")] = Format.terminal,
     rows: Annotated[str, typer.Option(help="what has a row: method, mixers, f, rho, ...")] = "method",
     columns: Annotated[str, typer.Option(help="what has a column: attack, f, rho, a setting, ...")] = "attack",
@@ -47,7 +47,7 @@ def show(
     """
     if not store.exists():
         raise FileNotFoundError(f"there is no store at {store}")
-    contents = Store(store).read()
+    contents = Store(store).read().keep_newest()
     if not contents.records:
         rounds, strange = read_rounds(store)
         if rounds:

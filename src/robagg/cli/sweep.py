@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from robagg.lab import Options, Run, StoreBusyError, Watcher, estimate, read_sweep
+from robagg.cli.plugins import PluginFiles
+from robagg.lab import Options, Run, Watcher, estimate, read_sweep
 from robagg.lab import sweep as run_sweep
 from robagg.lab.flat import flatten
 from robagg.lab.lines import LineWatcher, tell_estimate, tell_outcome, tell_summary
@@ -32,7 +33,7 @@ def sweep(
     threads: Annotated[int, typer.Option(help="threads of each run; results are equal at equal threads")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, or several: cuda:0,cuda:1")] = "auto",
     data: Annotated[Path | None, typer.Option(help="folder of the data; default $ROBAGG_DATA, or a cache")] = None,
-    plugin: Annotated[list[Path] | None, typer.Option(help="a Python file with rules, attacks, tasks, ...")] = None,
+    plugin: PluginFiles = None,
     ray: Annotated[str | None, typer.Option(help="run on Ray: an address, or local")] = None,
     retry: Annotated[bool, typer.Option(help="do runs that failed before again")] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only tell how many runs, and how long here")] = False,
@@ -66,9 +67,6 @@ def sweep(
             watcher=watcher,
             retry=retry,
         )
-    except StoreBusyError as busy:
-        Console(stderr=True, highlight=False).print(f"error: {busy}", markup=False)
-        raise typer.Exit(2) from busy
     finally:
         if isinstance(watcher, LiveWatcher):
             watcher.close()

@@ -26,6 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sigmas = [float(value) for value in filter(None, given.sigmas.split(","))]
         experiment = find(given.name, sigmas=sigmas)
         if isinstance(experiment, Computation):
+            if given.dry_run:
+                print(experiment.tell_dry())
+                return 0
             done = experiment.compute(experiment.quick_draws if given.quick else experiment.draws)
             print("\n".join("  ".join(line) for line in [list(done.head), *done.lines]))
             print("\n".join(map(str, done.findings)))

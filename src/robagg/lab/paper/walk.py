@@ -37,6 +37,10 @@ class Computation:
     draws: int = 1
     quick_draws: int = 1
 
+    def tell_dry(self) -> str:
+        """What a dry run says."""
+        return f"no runs: {self.name} trains nothing and is computed anew each time, in seconds"
+
 
 def walk(
     pull: Callable[[Sketch, Tensor, Tensor], Pull], sketch: Sketch, start: Tensor, iterations: int
