@@ -57,9 +57,13 @@ def test_a_torn_line_is_skipped_and_told(tmp_path: Path, caplog: pytest.LogCaptu
         run_round(strategy, pack(MODEL), contents(), server_round)
     path.write_bytes(path.read_bytes()[:-40])
     assert [report.round for report in read_log(path)] == [1, 2]
-    run_round(strategy, pack(MODEL), contents(), 4)
+    assert f"1 line of {path} that hold no round skipped" in caplog.text
+    again = RobustStrategy(ra.TQ(f=2), log_file=path)
+    run_round(again, pack(MODEL), contents(), 4)
     assert [report.round for report in read_log(path)] == [1, 2, 4], "the next round has a line of its own"
-    assert f"1 lines of {path} that are no round were skipped" in caplog.text
+    path.write_text(path.read_text() + '{}\n3\n"x"\n{"nodes": 1}\n')
+    assert [report.round for report in read_log(path)] == [1, 2, 4]
+    assert f"5 lines of {path} that hold no round skipped" in caplog.text
 
 
 def test_nodes_that_cost_the_quorum_are_told_of_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -55,7 +55,7 @@ def test_a_rule_and_a_task_from_files_take_part_and_editing_the_rule_runs_its_ce
     assert len(contents.records) == 6, "nothing is lost"
     newest = contents.keep_newest()
     assert len(newest.records) == len(load(store)) == 4, "the first source's runs are no more seeds of the second's"
-    assert newest.notes == ["2 runs of an earlier source of a plugin left out"]
+    assert newest.notes == ["2 runs of another source of a plugin left out"]
     cells = [cell for table in tabulate(load(store)) for cell in table.cells.values()]
     assert [len(cell.accuracies) for cell in cells] == [1] * 4
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.sharing import strip
-from robagg.lab import Options, Run, Store, Watcher, grid, sweep
+from robagg.lab import Options, Run, Store, Watcher, grid, pool, sweep
 from robagg.lab.store import Record
 from robagg.plugins import forget, load_plugin
 
@@ -156,6 +157,26 @@ def test_ctrl_c_stops_cleanly_and_the_same_sweep_goes_on(tmp_path: Path, blobs: 
 def test_options_out_of_range_are_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Options(**wrong)  # type: ignore[arg-type]
+
+
+def test_workers_take_the_devices_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    real = pool.Worker.__init__
+
+    def note(worker: pool.Worker, options: Options, *rest: Any) -> None:
+        seen.append(options.device)
+        real(worker, replace(options, device="cpu"), *rest)
+
+    monkeypatch.setattr(pool.Worker, "__init__", note)
+    runs = grid(rules=["cm", "mean"], f=2, settings={"rounds": 1})
+    sweep(runs, tmp_path / "a.jsonl", options=Options(" cpu , cpu:0", workers=2))
+    assert seen == ["cpu", "cpu:0"]
+
+
+def test_a_device_that_is_none_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a device is auto, cpu, cuda"):
+        sweep([Run(rule="tq")], tmp_path / "a.jsonl", options=Options("foo"))
+    assert not Store(tmp_path / "a.jsonl").read().records
 
 
 def test_an_unknown_executor_is_refused(tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ def test_a_grid_has_every_combination_once() -> None:
 
 
 def test_objects_are_taken_as_their_texts() -> None:
+    assert Run(rule=TQ(), f=6).parts[1].f is None, "a rule that assumes the most does not get the run's f"
     run = Run(**BASE | {"rule": TQ(f=2), "attack": IPM(c0=2.0)})
     assert run == Run(**BASE | {"rule": "tq(f=2)", "attack": "ipm(c0=2)"})
     assert grid(rules=TQ(f=2), attacks=[IPM(), "lf"], f=2) == grid(rules="tq(f=2)", attacks=["ipm", "lf"], f=2)

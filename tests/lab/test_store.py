@@ -13,6 +13,7 @@ import pytest
 
 from robagg.lab import RESULTS_VERSION, Store, StoreBusyError
 from robagg.lab.lock import lock_beside
+from robagg.lab.store import Contents
 
 
 def record(key: str, status: str = "ok", **more: Any) -> dict[str, Any]:
@@ -118,6 +119,39 @@ def test_half_a_line_is_taken_back_when_the_disk_is_full(tmp_path: Path, monkeyp
         with pytest.raises(OSError, match="No space left"):
             store.append(record("b"))
     assert path.read_bytes() == before
+
+
+def test_of_several_sources_the_last_that_came_to_a_result_is_kept(tmp_path: Path) -> None:
+    def run(key: str, seed: int, source: str | None, status: str = "ok", at: str | None = "2030") -> dict[str, Any]:
+        return record(
+            key,
+            status,
+            spec={"rule": "mine", "seed": seed},
+            finished=at,
+            **({} if source is None else {"plugins": {"Mine": source}}),
+        )
+
+    def keep(*runs: dict[str, Any]) -> list[str]:
+        contents = Contents({r["key"]: r for r in runs})
+        kept = contents.keep_newest()
+        assert len(kept.notes) == (len(kept.records) < len(runs))
+        return list(kept.records)
+
+    assert keep(run("a0", 0, "a"), run("a1", 1, "a"), run("b0", 0, "b")) == ["b0"], "ties go to the last in the file"
+    assert keep(run("b0", 0, "b", at="2031"), run("a0", 0, "a")) == ["b0"]
+    assert keep(run("a0", 0, "a"), run("b0", 0, "b", "failed", at="2031")) == ["a0"]
+    assert keep(run("a0", 0, "a", at=None), run("b0", 0, "b")) == ["b0"]
+    assert keep(run("x0", 0, None, "failed"), run("b0", 0, "b")) == ["b0"], "a failure that was done again"
+    assert keep(run("x1", 1, None, "failed"), run("b0", 0, "b")) == ["x1", "b0"]
+    assert keep(run("a0", 0, "a"), record("odd", spec=3)) == ["a0", "odd"]
+
+
+def test_odd_lines_do_not_stop_the_reading(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    good = fill(path, "a")
+    path.write_bytes(good + b'{"robagg":[1],"key":"b"}\n{"robagg":' + b"[" * 20_000 + b"\n")
+    contents = Store(path).read()
+    assert list(contents.records) == ["a"] and "results version [1]" in contents.notes[0]
 
 
 def test_what_is_no_number_is_refused(tmp_path: Path) -> None:

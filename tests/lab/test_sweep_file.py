@@ -112,7 +112,9 @@ def test_grids_join_and_overlap_is_told(tmp_path: Path) -> None:
         ("rules = 'tq'\n[[grid]]\nrho = [0.1, 0.9]\nsplit = 'iid'", "give splits or rho"),
         ("rules = 'tq'\n[grid]\nf = 4", "headed .*grid.., with two brackets"),
         ("rules = 'tq'\nattacks = 3", "any attack is written name"),
-        ("rules = 'cm'\nf = 6\nsettings.share = 0.5", "n >= 2f"),
+        ("rules = 'cm'\nf = 6\nsettings.share = 0.5", "share=0.5 asks 10 of 20 clients: .* n >= 2f"),
+        ("rules = 'cm'\nsettings = 3", "settings are wanted by name"),
+        ("rules = 'cm'\nsettings.full_trace = 'no'", "full_trace must be True or False"),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:

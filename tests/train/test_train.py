@@ -331,6 +331,14 @@ def test_arrays_of_double_precision_and_labels_that_are_numbers_train(clients: l
     arrays = [(x.double().numpy(), y.double().numpy()[:, None]) for x, y in clients]
     result = train(nn.Linear(6, 1), arrays, "cm", "ipm", f=1, loss=nn.functional.mse_loss, rounds=3)
     assert weights_of(result).dtype == torch.float32 and torch.isfinite(weights_of(result)).all()
+    with pytest.raises(ValueError, match="test counts labels that are right, which must be whole numbers"):
+        train(nn.Linear(6, 1), arrays, "cm", loss=nn.functional.mse_loss, test=arrays[0], rounds=1)
+
+
+def test_data_take_the_models_precision(clients: list[tuple[Tensor, Tensor]]) -> None:
+    arrays = [(x.numpy(), y.numpy()) for x, y in clients]
+    result = train(small_model().double(), arrays, "cm", "ipm", f=1, test=arrays[0], rounds=3)
+    assert weights_of(result).dtype == torch.float64 and result.accuracy > 0
 
 
 def test_seeds_of_different_purposes_differ() -> None:

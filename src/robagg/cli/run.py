@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,7 +66,7 @@ def run(
         "share": share,
         "evaluate_every": evaluate_every,
     }
-    settings = replace(what.settings, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+    settings = what.settings.change({k: v for k, v in given.items() if v is not None})
     chosen, against = parse_rule(rule, f=f), parse_attack(attack)
     if rho is not None and split is not None:
         raise ValueError(f"give --split or --rho, which is short for rho's split, and not both: got {split}, {rho}")

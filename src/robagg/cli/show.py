@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from robagg.cli.plugins import PluginFiles, load_plugins
 from robagg.lab.flat import flatten
 from robagg.lab.store import Store
 from robagg.report.formats import render, render_rows
@@ -33,6 +34,7 @@ def show(
     columns: Annotated[str, typer.Option(help="what has a column: attack, f, rho, a setting, ...")] = "attack",
     worst: Annotated[bool | None, typer.Option(help="a column with the worst case; default: over attacks")] = None,
     digits: Annotated[int, typer.Option(help="digits behind the point", min=0, max=6)] = 2,
+    plugin: PluginFiles = None,
     tracebacks: Annotated[bool, typer.Option("--tracebacks", help="print those of runs that failed")] = False,
 ) -> None:
     """Show what a sweep gave: mean and deviation over seeds, the worst case, and what failed or diverged.
@@ -45,6 +47,7 @@ def show(
 
         robagg show runs/fig3.jsonl --columns f
     """
+    load_plugins(plugin)
     if not store.exists():
         raise FileNotFoundError(f"there is no store at {store}")
     contents = Store(store).read().keep_newest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 import os
 from collections import deque
 from collections.abc import Callable
@@ -27,12 +28,14 @@ class Journal:
     """
 
     def __init__(self, path: str | Path | None, on_reject: OnReject | None, warn_after: tuple[int, int]) -> None:
-        match warn_after:
-            case (int(k), int(m)) if 1 <= k <= m:
-                self.warn_after = (k, m)
-            case _:
-                raise ValueError(f"warn_after=(k, m) wants two whole numbers, 1 <= k <= m, got {warn_after!r}")
-        self.path = None if path is None else Path(path)
+        try:
+            k, m = map(operator.index, warn_after)
+        except (TypeError, ValueError):
+            k, m = 0, 0
+        if not 1 <= k <= m:
+            raise ValueError(f"warn_after=(k, m) wants two whole numbers, 1 <= k <= m, got {warn_after!r}")
+        self.warn_after = (k, m)
+        self.path = None if path is None else _mend(Path(path))
         self.on_reject = on_reject
         self._recent: dict[int, deque[bool]] = {}
         self._warned: set[int] = set()
@@ -43,12 +46,8 @@ class Journal:
         if self.path is not None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                with self.path.open("ab+") as file:
-                    if file.tell():
-                        file.seek(-1, os.SEEK_END)
-                        if file.read(1) != b"\n":
-                            file.write(b"\n")  # a run that was killed left half a line
-                    file.write(report.to_json().encode() + b"\n")
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(report.to_json() + "\n")
             except OSError as error:
                 logger.error("robagg: the verdict of round %d could not be written: %s", report.round, error)
         if self.on_reject is not None:
@@ -100,8 +99,21 @@ def read_log(path: str | Path) -> list[RoundReport]:
     for line in Path(path).read_bytes().splitlines():
         try:
             reports.append(RoundReport.from_json(line))
-        except ValueError:
+        except (ValueError, KeyError, TypeError, AttributeError):
             torn += bool(line.strip())
     if torn:
-        logger.warning("robagg: %d lines of %s that are no round were skipped", torn, path)
+        logger.warning("robagg: %d line%s of %s that hold no round skipped", torn, "s" * (torn > 1), path)
     return reports
+
+
+def _mend(path: Path) -> Path:
+    """The file, of which a run that was killed may have left half a line: the next gets one of its own."""
+    try:
+        if path.is_file() and path.stat().st_size:
+            with path.open("rb+") as file:
+                file.seek(-1, os.SEEK_END)
+                if file.read() != b"\n":
+                    file.write(b"\n")
+    except OSError as error:
+        logger.error("robagg: %s cannot be read: %s", path, error)
+    return path

@@ -88,6 +88,8 @@ def _list(name: str, given: Any) -> list[Any]:
 
 def _combine(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every combination of settings; a schedule is a list of pairs by itself, so an axis of schedules nests deeper."""
+    if not isinstance(settings, Mapping):
+        raise ValueError(f"settings are wanted by name, such as {{rounds = 50}}, got {settings!r}")
     axes = []
     for name, given in settings.items():
         single = name == "schedule" and _depth(given) < 3

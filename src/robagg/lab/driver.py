@@ -12,6 +12,7 @@ from robagg.lab.jobs import Executor, Options, Watcher, run_here
 from robagg.lab.pool import run_pool
 from robagg.lab.run import Run
 from robagg.lab.store import Record, Store
+from robagg.train import choose_device
 
 
 @dataclass
@@ -133,6 +134,9 @@ class _Writer(Watcher):
 def _choose(executor: str | Executor, options: Options) -> Executor:
     if not isinstance(executor, str):
         return executor
+    if executor != "ray":
+        for device in options.devices:
+            choose_device(device)
     if executor == "auto":
         executor = "here" if options.workers == 1 else "pool"
     if executor == "ray":

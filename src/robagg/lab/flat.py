@@ -14,7 +14,8 @@ def load(path: str | Path) -> list[Record]:
 
     Spec, settings and environment are columns of their own; `method` is the rule without the f that is the run's,
     `mixers` and `core` are its two sides, `rho` is the split's where it has one. `curve` is a
-    list of (round, accuracy). Runs of an earlier source of a plugin are left out.
+    list of (round, accuracy). Runs of another source of a plugin than the
+    one that is loaded, or the last, are left out.
 
     Example:
         >>> import tempfile

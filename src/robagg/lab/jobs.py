@@ -40,7 +40,7 @@ class Options:
     @property
     def devices(self) -> list[str]:
         """The devices that workers take in turn."""
-        return [device.strip() for device in self.device.split(",")]
+        return [device.strip() for device in str(self.device).split(",")]
 
 
 class Watcher:

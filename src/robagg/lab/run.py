@@ -66,15 +66,20 @@ class Run:
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
                 raise ValueError(f"{name} must be a whole number from 0 on, got {value!r}")
             self._put(name, int(value))
-        for name in ("rule", "attack", "task", "split"):
+        for name in ("attack", "task", "split"):
             self._put(name, str(getattr(self, name)))
         self._put("n", self.n or self.parts[0].n)
         task, rule, attack, split = self.parts
         if not self.f < self.n:
             raise ValueError(f"at least one client must be honest: wanted f < n, got n={self.n}, f={self.f}")
         self._put("settings", _differences(task.settings, dict(self.settings)))
+        asked = self.effective.count_asked(self.n)
         for stage in rule.stages:
-            stage.count_liars(self.effective.count_asked(self.n))
+            try:
+                stage.count_liars(asked)
+            except ValueError as error:
+                of = f"share={self.effective.share} asks {asked} of {self.n} clients: " if asked < self.n else ""
+                raise ValueError(f"{of}{error}") from error
         self._put("task", spell(task))
         self._put("rule", " >> ".join(spell(stage) for stage in rule.stages))
         self._put("attack", spell(attack))

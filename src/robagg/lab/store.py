@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from robagg.lab.lock import lock
 from robagg.lab.run import RESULTS_VERSION
+from robagg.plugins import list_plugins
 
 Record = dict[str, Any]
 MARK = b'{"robagg":'
@@ -27,18 +28,19 @@ class Contents:
     """What was skipped, in sentences."""
 
     def keep_newest(self) -> Contents:
-        """The same without runs of an earlier source of their plugins, which a table would take for more seeds."""
+        """The same without runs of another source of their plugins, which a table would take for more seeds.
+
+        Kept is the source that is loaded, or else the last that came to a result; and of a run that failed under one
+        key and was done under another, the result.
+        """
+        loaded = {plugin.digest for plugin in list_plugins()}
         alike: dict[str, list[Record]] = {}
         for record in self.records.values():
-            if "plugins" in record and isinstance(record.get("spec"), dict):
+            if isinstance(record.get("spec"), dict):
                 alike.setdefault(json.dumps({**record["spec"], "seed": None}, sort_keys=True), []).append(record)
-        earlier = set()
-        for runs in alike.values():
-            source = max(runs, key=lambda run: str(run.get("finished")))["plugins"]
-            earlier |= {run["key"] for run in runs if run["plugins"] != source}
-        count = len(earlier)
-        told = [f"{count} run{'s' * (count > 1)} of an earlier source of a plugin left out"] if count else []
-        return Contents({key: r for key, r in self.records.items() if key not in earlier}, [*self.notes, *told])
+        left = {run["key"] for runs in alike.values() for run in _find_others(runs, loaded)}
+        told = [f"{len(left)} run{'s' * (len(left) > 1)} of another source of a plugin left out"] if left else []
+        return Contents({key: r for key, r in self.records.items() if key not in left}, [*self.notes, *told])
 
 
 class Store:
@@ -69,7 +71,7 @@ class Store:
 
     def read(self) -> Contents:
         """Every record of this version; a store that does not exist is empty."""
-        contents, strange, versions = Contents(), _Ranges(), dict[object, int]()
+        contents, strange, versions = Contents(), _Ranges(), dict[str, int]()
         for number, line, ended in self._lines():
             record, rest = _parse(line)
             if record is None and not ended and _is_ours(line):
@@ -80,7 +82,7 @@ class Store:
             if record is None:
                 continue
             if record["robagg"] != RESULTS_VERSION:
-                versions[record["robagg"]] = versions.get(record["robagg"], 0) + 1
+                versions[str(record["robagg"])] = versions.get(str(record["robagg"]), 0) + 1
                 continue
             known = contents.records.get(record["key"])
             if known is None or known.get("status") != "ok":
@@ -169,6 +171,18 @@ class Store:
         return notes
 
 
+def _find_others(runs: list[Record], loaded: set[str]) -> list[Record]:
+    """Of runs that differ in their seed or a plugin's source, those of other sources, and failures since done again."""
+    known = [run for run in runs if "plugins" in run]
+    now = [run for run in known if loaded.issuperset(run["plugins"].values())] or known
+    if not now:
+        return []
+    source = sorted(now, key=lambda run: (run["status"] == "ok", run.get("finished") or ""))[-1]["plugins"]
+    own = [run for run in runs if run.get("plugins", source) == source]
+    done = {run["spec"].get("seed") for run in own if run["status"] == "ok"}
+    return [run for run in runs if run not in own or (run["status"] != "ok" and run["spec"].get("seed") in done)]
+
+
 class _Ranges:
     """Line numbers, told as ranges."""
 
@@ -198,7 +212,7 @@ def _parse(line: bytes) -> tuple[Record | None, bool]:
             record: Record = json.loads(line[at:])
             if isinstance(record.get("key"), str):
                 return record, at > 0
-        except ValueError:
+        except (ValueError, RecursionError):
             pass
         at = line.rfind(MARK, 0, at)  # the mark may stand inside a record's own text
     return None, True

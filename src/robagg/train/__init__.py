@@ -88,6 +88,8 @@ def train(
         device=choose_device(device),
     )
     held = None if test is None else (_read(test[0], dtype), _read(test[1], dtype))
+    if held is not None and held[1].is_floating_point():
+        raise ValueError(f"test counts labels that are right, which must be whole numbers, got {held[1].dtype}")
     return Loop(federation, held, progress=progress).run()
 
 

@@ -48,6 +48,7 @@ class Settings:
             ("local_steps", whole, _counts(self.local_steps)),
             ("share", "a number above 0, 1 at most", _is_number(self.share) and 0 < self.share <= 1),
             ("evaluate_every", f"{whole}, or None", self.evaluate_every is None or _counts(self.evaluate_every)),
+            ("full_trace", "True or False", isinstance(self.full_trace, bool)),
             ("precision", f"{', '.join(precisions)} or None", self.precision in (None, *precisions)),
             ("statistics", f"one of {', '.join(updates)}", self.statistics in updates),
         ):
