@@ -596,6 +596,8 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (np.zeros((3, 2), object), TypeError, "got object"),
     (np.zeros((3, 2), "U3"), TypeError, "got <U3"),
     (torch.zeros(3, 2).to_sparse(), TypeError, "dense.*got torch.float32 in torch.sparse_coo"),
+    (np.ma.masked_array(np.zeros((3, 2)), mask=True), TypeError, "without a mask is wanted.*got MaskedArray"),
+    ([np.ma.masked_array(np.zeros(2), mask=True)] * 3, TypeError, "array is wanted, got MaskedArray"),
     ("rows", TypeError, "got str"),
     (None, TypeError, "got None"),
     (3.0, TypeError, "got float"),
@@ -648,6 +650,18 @@ def test_parameters_out_of_range_are_refused_when_the_rule_is_made(name: str, ba
             continue
         with pytest.raises(ValueError, match=rf"{cls.__name__} wants {field.name} >.*got {bad!r}"):
             cls(**{field.name: bad})
+
+
+@pytest.mark.parametrize("name", list(stages.classes()))
+def test_a_numpy_number_is_kept_as_the_number_it_is(name: str) -> None:
+    cls = stages.find(name)
+    for field in fields(cls):
+        for number in (np.int64(3), np.float32(0.5)):
+            if field.name == "f" or (isinstance(number, np.floating) and isinstance(field.default, int)):
+                continue
+            stage = cls(**{field.name: number})
+            assert repr(stage) == repr(cls(**{field.name: number.item()}))
+            assert stages.parse(str(stage)) == stage
 
 
 # What the definitions say
@@ -775,6 +789,15 @@ def test_every_rule_does_what_its_definition_says_at_length(
 ) -> None:
     assume(not isinstance(f, int) or n >= 2 * f + 1)
     check_definition(text, n, d, seed, f, scale)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_krum_takes_the_first_of_the_nearest_two_behind_a_pre_aggregator(seed: int) -> None:
+    """Of three rows with f=1 the nearest two have one and the same score."""
+    x = 3 * torch.randn(3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    clipped = x / x.norm(dim=1, keepdim=True).clamp(min=1)
+    first = min((float((clipped[i] - clipped[j]).norm()), i) for i in range(3) for j in range(i + 1, 3))[1]
+    assert parse("clipping >> krum", f=1).explain(x).weights.nonzero().flatten().tolist() == [first]
 
 
 # Text

@@ -238,6 +238,24 @@ def test_a_state_of_another_shape_is_refused(state: Any) -> None:
             ra.CC().step(x, state)
 
 
+@pytest.mark.parametrize("d", [3, 5000])
+def test_a_state_on_another_device_is_refused(d: int) -> None:
+    x, state = torch.randn(5, d), torch.zeros(d, device="meta")
+    for rows in (x, list(x)):
+        with pytest.raises(ValueError, match="state must be on cpu like the rows, got meta"):
+            ra.CC().step(rows, state)
+    with pytest.raises(ValueError, match="state must be on cpu like the rows, got meta in 'w'"):
+        ra.CC().step([{"w": row} for row in x], {"w": state})
+
+
+def test_a_mask_is_never_lost() -> None:
+    masked = np.ma.masked_array(np.ones(2), mask=[False, True])
+    with pytest.raises(TypeError, match=r"without a mask is wanted.*got MaskedArray"):
+        ra.CC().step(np.ones((3, 2)), masked)
+    verdict = ra.CM(f=1).explain([np.ones(2), np.ones(2), masked])
+    assert verdict.reasons[2] == "has its vector as MaskedArray where most have array float64 (2,)"
+
+
 def test_rows_are_what_they_were_in_float64_too() -> None:
     x: Tensor = torch.randn(3, 4, dtype=torch.float64)
     assert ra.Krum()([x[0], x[0], x[1]]).tolist() == x[0].tolist()

@@ -69,7 +69,7 @@ def describe_leaf(leaf: Any) -> tuple[Any, ...]:
     """What must agree between clients: library, dtype, shape, device."""
     if isinstance(leaf, Tensor):
         return ("tensor", leaf.dtype if leaf.layout == torch.strided else tell_dtype(leaf), leaf.shape, leaf.device)
-    if isinstance(leaf, np.ndarray | np.generic):
+    if isinstance(leaf, np.ndarray | np.generic) and not isinstance(leaf, np.ma.MaskedArray):
         return ("array", leaf.dtype if leaf.dtype.kind in "fiub" else str(leaf.dtype), leaf.shape)
     return (tell_kind(leaf),)
 
@@ -121,6 +121,8 @@ def view(leaf: Any) -> Tensor | None:
         if leaf.layout != torch.strided:
             return None
         return (leaf.detach() if leaf.requires_grad else leaf).resolve_neg()
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise TypeError("an array without a mask is wanted, such as x.filled(0.0), got MaskedArray")
     array = np.asarray(leaf)
     size = array.dtype.itemsize
     if array.dtype.kind not in "fiub" or size > 8 or (array.dtype.kind == "u" and size > 1):
@@ -172,12 +174,14 @@ def shape_like(value: Tensor, leaf: Any, order: list[int] | None) -> Any:
     return value.to(leaf.dtype) if isinstance(leaf, Tensor) else value.numpy().astype(leaf.dtype, copy=False)
 
 
-def read_point(point: Any, name: str, shape: Sequence[int]) -> Tensor:
+def read_point(point: Any, name: str, shape: Sequence[int], device: torch.device) -> Tensor:
     tensor = view(point) if isinstance(point, Tensor | np.ndarray | np.generic) else None
+    where = f" in {name!r}" if name else ""
     if tensor is None or tuple(tensor.shape) != tuple(shape) or tensor.dtype not in FLOATS:
         got = tell_kind(point) if tensor is None else f"{tuple(tensor.shape)} of {tensor.dtype}"
-        where = f" in {name!r}" if name else ""
         raise ValueError(f"the state must be shaped like a row, {tuple(shape)}{where}, got {got}")
+    if tensor.device != device:
+        raise ValueError(f"the state must be on {device} like the rows, got {tensor.device}{where}")
     return tensor
 
 

@@ -149,7 +149,7 @@ def _read_matrix(x: Tensor | np.ndarray[Any, Any]) -> Stack:
         return value if isinstance(x, Tensor) else value.numpy().astype(x.dtype, copy=False)
 
     def flatten(point: Any) -> list[Tensor]:
-        return [read_point(point, "", rows.shape[1:])]
+        return [read_point(point, "", rows.shape[1:], rows.device)]
 
     return Stack(rows.shape[0], (rows,), (), tuple(range(rows.shape[0])), {}, rebuild, flatten)
 
@@ -173,6 +173,8 @@ def _read_list(x: Sequence[Any]) -> Stack:
     groups = _group({path: dtype for path, dtype in dtypes.items() if dtype in FLOATS}, model)
     integers = [path for path, dtype in dtypes.items() if dtype not in FLOATS]
     orders = {path: order_in_memory(model[path]) for path in dtypes}
+    leaves = tuple(_lay_out(sound, group, orders) for group in groups)
+    device = leaves[0][0].device
 
     def rebuild(values: Sequence[Tensor], counters: Sequence[Tensor]) -> Any:
         result = dict(zip(integers, counters, strict=True))
@@ -184,12 +186,12 @@ def _read_list(x: Sequence[Any]) -> Stack:
 
     def flatten(point: Any) -> list[Tensor]:
         entry = list_leaves(point)
-        parts = {p: read_point(entry.get(p), spell(p), model[p].shape) for p in dtypes if p not in integers}
+        parts = {p: read_point(entry.get(p), spell(p), model[p].shape, device) for p in dtypes if p not in integers}
         return [_lay_out([parts], group, orders)[0] for group in groups]
 
     return Stack(
         n=len(x),
-        leaves=tuple(_lay_out(sound, group, orders) for group in groups),
+        leaves=leaves,
         counters=tuple(_lay_out(sound, [path], orders) for path in integers),
         kept=kept,
         reasons=reasons,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 import torch
 
 from robagg.attack import View
-from robagg.attacks import BF, LF, Mixed, parse
+from robagg.attacks import BF, GA, IPM, LF, MIMIC, Mixed, parse
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,9 @@ def test_one_attack_has_one_text() -> None:
     assert str(parse("alie(z=1)")) == str(parse("ALIE(z=1.0)")) == "alie(z=1.0)"
     assert str(Mixed("IPM(c0=1) + label-flipping")) == "mixed(attacks='ipm(c0=1.0)+lf')"
     assert str(Mixed("GA+alie + BF+ipm+lf+mimic")) == "mixed"
+    assert str(IPM(c0=np.int64(3))) == "ipm(c0=3.0)"  # type: ignore[arg-type]
+    assert str(GA(variance=np.float32(3))) == "ga(variance=3.0)"  # type: ignore[arg-type]
+    assert repr(MIMIC(warmup=np.int64(2))) == "MIMIC(warmup=2)"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("attack", [BF(), LF(), Mixed("ga+bf")], ids=str)

@@ -76,6 +76,15 @@ def test_alie_takes_a_given_z() -> None:
     assert_sends(sent, [[m[j] - 1.5 * s[j] for j in range(4)]] * 3)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_alie_bears_squares_beyond_half_precision(dtype: torch.dtype) -> None:
+    honest = (300 * draw(6, 4)).to(dtype)
+    m, s = mean(honest.tolist()), std(honest.tolist())
+    sent, _ = ALIE(z=0.5).craft(View(honest, None, n=8, f=2), {})
+    wanted = torch.tensor([[m[j] - 0.5 * s[j] for j in range(4)]] * 2, dtype=dtype)
+    torch.testing.assert_close(sent, wanted, rtol=0, atol=300 * torch.finfo(dtype).eps)
+
+
 def test_alie_says_when_the_formula_is_no_attack() -> None:
     for f in range(1, 10):
         assert ("no attack" in ALIE().describe(20, f)) == (f <= 2)

@@ -172,3 +172,8 @@ def test_an_error_keeps_the_name_of_an_extra(
 
 def test_the_version_is_told() -> None:
     assert call("--version").startswith("robagg 0.")
+
+
+def test_an_unknown_data_set_is_told_with_all_that_can_be_fetched() -> None:
+    with pytest.raises(ValueError, match=r"did you mean 'agnews'\?\); there are: .*mnist, agnews"):
+        CliRunner().invoke(app, ["data", "get", "agnewz"], catch_exceptions=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import subprocess
@@ -51,7 +52,7 @@ def transport(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Source:
     contents = {"one.gz": b"first", "two.gz": b"second"}
-    files = tuple(File(name, name, (1,), md5_of(c), len(c), md5_of(c)) for name, c in contents.items())
+    files = tuple(File(name, name, (len(c),), md5_of(c), len(c), md5_of(c)) for name, c in contents.items())
     source = Source("mnist", files, ("mnist",), ("http://first/", "http://second/"), (0.0,), (1.0,))
     monkeypatch.setitem(table.SOURCES, "mnist", source)
     PAGES.update({f"http://second/{name}": content for name, content in contents.items()})
@@ -69,6 +70,27 @@ def test_the_next_home_is_tried_and_what_is_intact_is_not_asked_for_again(tiny: 
     fetch("mnist", tmp_path, progress=False)
     assert (folder / "one.gz").read_bytes() == b"first"
     assert {url.rpartition("/")[2] for url in ASKED} == {"one.gz"}
+
+
+def test_what_load_accepts_is_not_asked_for_again(tiny: Source, tmp_path: Path) -> None:
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "mnist" / "one").write_bytes(b"first")
+    (tmp_path / "mnist" / "two.gz").write_bytes(gzip.compress(b"second"))
+    assert fetch("mnist", tmp_path, progress=False) == tmp_path / "mnist"
+    assert ASKED == []
+    (tmp_path / "mnist" / "one").write_bytes(b"broken")
+    fetch("mnist", tmp_path, progress=False)
+    assert {url.rpartition("/")[2] for url in ASKED} == {"one.gz"}
+
+
+def test_the_folder_is_the_one_the_files_are_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = File("test_batch.bin", "test batch", (1,), md5_of(b"b"), 1, md5_of(b"b"))
+    source = Source("cifar10", (file,), ("cifar10", "unpacked"), ("http://home/",), (0.0,), (1.0,), ("all.tar.gz", ""))
+    monkeypatch.setitem(table.SOURCES, "cifar10", source)
+    (tmp_path / "unpacked").mkdir()
+    (tmp_path / "unpacked" / "test_batch.bin").write_bytes(b"b")
+    assert fetch("cifar10", tmp_path, progress=False) == tmp_path / "unpacked"
+    assert ASKED == []
 
 
 def test_a_home_that_sends_something_else_is_passed_over(tiny: Source, tmp_path: Path) -> None:

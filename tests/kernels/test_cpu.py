@@ -396,6 +396,16 @@ def test_wrong_arguments_say_what_was_wanted() -> None:
         cpu.sketch(draw(3, 5), compute=F32, isa="mmx")
 
 
+def test_tensors_that_lie_nowhere_are_refused() -> None:
+    nowhere = torch._efficientzerotensor(3, 5)
+    for rows in (nowhere, list(nowhere)):
+        with pytest.raises(ValueError, match="must lie in the memory of the CPU, got one on cpu without memory"):
+            cpu.trim(rows, 0, 1, compute=F32)
+    with pytest.raises(ValueError, match="must lie in the memory of the CPU, got one on meta"):
+        cpu.sketch(draw(3, 5), anchors=[torch.zeros(5, device="meta")], compute=F32)
+    assert cpu.trim(torch.zeros(3, 0), 0, 1, compute=F32)[0].shape == (0,)
+
+
 def test_the_environment_chooses_the_instruction_set(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBAGG_ISA", isa)
     assert cpu.isa.__wrapped__() == isa

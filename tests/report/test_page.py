@@ -21,7 +21,7 @@ from robagg.lab import Run, Store
 from robagg.report.viewer import gather as gathering
 from robagg.report.viewer import write_report
 from robagg.report.viewer.build import MODULES, build_page, bundle, embed
-from robagg.report.viewer.gather import gather, pack_all
+from robagg.report.viewer.gather import gather, hide_folders, pack_all
 from robagg.report.viewer.labels import LabelCounts
 
 ASSETS = Path(gathering.__file__).parent / "assets"
@@ -149,6 +149,40 @@ def test_a_failure_is_named_without_its_traceback(tmp_path: Path) -> None:
     assert "ValueError: odd" in text and "/home/me" not in text
 
 
+def test_a_failure_is_named_without_folders(tmp_path: Path) -> None:
+    error = "FileNotFoundError: looked for train.gz in /home/me/secret/mnist. `robagg data get mnist` downloads it"
+    told = {"status": "failed", "error": error, "notes": [r"kept in C:\Users\me\states"]}
+    with Store(tmp_path / "runs.jsonl") as store:
+        store.append(make_record(next(make_runs()), points=3) | told)
+    text = write_report(store.path, tmp_path / "page.html", labels=False).read_text()
+    run = read_data(text)["runs"][0]
+    assert run["error"] == error.replace("/home/me/secret/", "") and run["notes"] == ["kept in states"]
+    assert "secret" not in text and "Users" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("No such file: '/home/me/my data/x.gz'", "No such file: 'x.gz'"),
+        ("cannot import a from b (/srv/me/b.py) or '/srv/me/c.py'", "cannot import a from b (b.py) or 'c.py'"),
+        ("see file:///home/me/x.gz or PATH:/home/me/y.gz", "see x.gz or PATH:y.gz"),
+        ("put it into ~/secret/mnist/ or /srv/mnist/.", "put it into mnist/ or mnist/."),
+        (r"No such file: 'C:\\Program Files (x86)\\me\\x.gz'", "No such file: 'x.gz'"),
+        ("in D:/me/.cache, \\\\host\\me\\x", "in .cache, x"),
+    ],
+)
+def test_of_an_absolute_path_the_last_part_is_left(text: str, shown: str) -> None:
+    assert hide_folders(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["n/f is 1 / 2 and/or less", "https://host/a/b.gz", "the folder that holds mnist/", HOSTILE, r"a \d+ b", "/"],
+)
+def test_what_is_no_absolute_path_stays_as_it_is(text: str) -> None:
+    assert hide_folders(text) == text
+
+
 def test_labels_are_counted_by_the_runs_own_split(page: str) -> None:
     data = read_data(page)
     run = next(run for run in data["runs"] if run["task"] == "digits")
@@ -164,6 +198,15 @@ def test_where_data_are_missing_the_page_says_so_without_naming_folders(tmp_path
     assert "unheard" in counts.tables[1]["missing"]
 
 
+def test_where_data_are_damaged_the_page_says_so_without_naming_folders(tmp_path: Path) -> None:
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "mnist" / "train-images-idx3-ubyte.gz").write_bytes(b"broken")
+    counts = LabelCounts(tmp_path)
+    counts.add({"task": "mnist", "split": "iid", "n": 20, "f": 4, "seed": 0})
+    missing = counts.tables[0]["missing"]
+    assert missing.startswith("the data of mnist could not be read") and str(tmp_path) not in missing
+
+
 def test_records_that_are_not_understood_are_told_and_left_out(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     with Store(path) as store:
@@ -171,6 +214,17 @@ def test_records_that_are_not_understood_are_told_and_left_out(tmp_path: Path) -
         store.append({"robagg": 1, "key": "odd", "status": "ok", "spec": {"rule": 3}})
     known = gather(path, labels=False)
     assert len(known["runs"]) == 1 and "'odd' is not understood" in known["notes"][0]
+
+
+@pytest.mark.parametrize("trace", ["x", [1]])
+def test_an_odd_trace_costs_the_curves_of_that_run_only(trace: object, tmp_path: Path) -> None:
+    odd, whole = (make_record(run, points=5) for run in list(make_runs())[:2])
+    with Store(tmp_path / "runs.jsonl") as store:
+        store.append(odd | {"trace": trace})
+        store.append(whole)
+    known = gather(store.path, labels=False)
+    assert len(known["runs"]) == 2
+    assert known["details"][0] is None and known["details"][1] is not None
 
 
 def test_broken_weights_cost_the_curves_of_that_run_only(tmp_path: Path) -> None:
@@ -198,6 +252,22 @@ def test_an_empty_store_makes_a_page(tmp_path: Path) -> None:
 def test_a_store_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no store at"):
         write_report(tmp_path / "none.jsonl", tmp_path / "page.html")
+
+
+@pytest.mark.parametrize("name", ["runs.jsonl", "link.html"])
+def test_the_store_itself_is_not_overwritten(name: str, tmp_path: Path) -> None:
+    store = fill_small(tmp_path / "runs.jsonl")
+    (tmp_path / "link.html").symlink_to(store)
+    before = store.read_bytes()
+    with pytest.raises(ValueError, match="would overwrite the store"):
+        write_report(store, tmp_path / name, labels=False)
+    assert store.read_bytes() == before
+
+
+def test_a_name_that_is_not_utf8_makes_a_page(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("the page before")
+    page = write_report(store, tmp_path / "page.html", title="runs\udcff", labels=False)
+    assert "<title>runs?</title>" in page.read_text(encoding="utf-8")
 
 
 def test_the_command_writes_the_file(store: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -42,8 +43,9 @@ class MIMIC(Attack):
     warmup: int = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.warmup, bool) or not isinstance(self.warmup, int) or self.warmup < 1:
+        if isinstance(self.warmup, bool) or not isinstance(self.warmup, Integral) or self.warmup < 1:
             raise ValueError(f"MIMIC needs warmup to be a whole number of rounds, at least 1, got {self.warmup!r}")
+        object.__setattr__(self, "warmup", int(self.warmup))
 
     def start(
         self,

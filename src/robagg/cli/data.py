@@ -9,8 +9,10 @@ import typer
 
 from robagg.data import NAMES, describe, draw, fetch, load, splits
 from robagg.data.agnews import fetch_agnews
-from robagg.registry import fold
+from robagg.registry import fold, unknown
 from robagg.train.seeds import generator
+
+ALL_NAMES = (*NAMES, "agnews")
 
 data_app = typer.Typer(no_args_is_help=True, help="Fetch data sets; see who holds what.")
 Root = Annotated[Path | None, typer.Option("--data", help="folder of the data; default $ROBAGG_DATA, or a cache")]
@@ -18,7 +20,7 @@ Root = Annotated[Path | None, typer.Option("--data", help="folder of the data; d
 
 @data_app.command("get")
 def fetch_data(
-    name: Annotated[str, typer.Argument(help=f"one of {', '.join((*NAMES, 'agnews'))}")],
+    name: Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_NAMES)}")],
     data: Root = None,
 ) -> None:
     """Download a data set from its public home and check it.
@@ -27,6 +29,9 @@ def fetch_data(
 
         robagg data get mnist
     """
+    known = [fold(listed) for listed in ALL_NAMES]
+    if fold(name) not in known:
+        raise ValueError(unknown("data set", name, ALL_NAMES, known))
     folder = fetch_agnews(data) if fold(name) == "agnews" else fetch(name, data)
     typer.echo(f"{name} is there" + (f": {folder}" if folder else " (it comes with scikit-learn)"))
 

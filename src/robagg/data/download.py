@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from robagg.data.dataset import find_name
-from robagg.data.files import is_intact, locate_root
+from robagg.data.files import find_file, is_intact, is_there, locate_root
 from robagg.data.optional import require
 from robagg.data.sources import SOURCES, Source
 
@@ -16,7 +16,7 @@ from robagg.data.sources import SOURCES, Source
 def fetch(name: str, root: str | Path | None = None, progress: bool = True) -> Path | None:
     """Download what is missing of a data set, check it, and say where it lies.
 
-    Files that are there and intact are kept; damaged ones are downloaded again.
+    Files that `load` accepts, gzipped or not, are kept; damaged ones are downloaded again.
 
     Args:
         name: mnist, fashion-mnist, cifar10 or digits.
@@ -37,9 +37,11 @@ def fetch(name: str, root: str | Path | None = None, progress: bool = True) -> P
     if name == "digits":
         require("sklearn.datasets", "scikit-learn", "the digits data set")
         return None
-    source, folder = SOURCES[name], locate_root(root) / SOURCES[name].folders[0]
-    if all(is_intact(folder / file.name, file.md5) for file in source.files):
-        return folder
+    source, place = SOURCES[name], locate_root(root)
+    folder = place / source.folders[0]
+    missing = [file for file in source.files if not is_there(source, file, place)]
+    if not missing:
+        return find_file(source, source.files[0], place).parent
     pooch = require("pooch", "pooch", f"downloading {name}")
     if source.archive is not None:
         archive, md5 = source.archive
@@ -47,7 +49,7 @@ def fetch(name: str, root: str | Path | None = None, progress: bool = True) -> P
         _unpack(source, path, folder)
         path.unlink()  # what it held lies beside it
     else:
-        for file in source.files:
+        for file in missing:
             _retrieve(pooch, source, file.name, file.md5, folder, progress)
     return folder
 

@@ -65,6 +65,15 @@ def read_file(source: Source, file: File, root: Path) -> NDArray[np.uint8]:
     return np.frombuffer(raw, np.uint8, offset=file.header).reshape(file.shape)
 
 
+def is_there(source: Source, file: File, root: Path) -> bool:
+    """Whether a file can be read below `root` and has the published content."""
+    try:
+        read_file(source, file, root)
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
+
+
 def is_intact(path: Path, md5: str) -> bool:
     """Whether a file is there with that MD5."""
     return path.is_file() and _md5(path.read_bytes()) == md5

@@ -270,9 +270,10 @@ def _describe(rows: Rows, anchors: Sequence[Tensor | None], d: int) -> ctypes.Ar
     words: list[int] = []
     vectors: list[Tensor | None] = [*anchors]
     if isinstance(rows, Tensor):
-        step, stride, kind = rows.stride(0) * rows.element_size(), rows.stride(1), _WORDS[rows.dtype]
+        start, step = _locate(rows), rows.stride(0) * rows.element_size()
+        stride, kind = rows.stride(1), _WORDS[rows.dtype]
         for k in range(len(rows)):
-            words += (rows.data_ptr() + k * step, stride, kind)
+            words += (start + k * step, stride, kind)
     else:
         vectors[:0] = rows
     for vector in vectors:
@@ -281,8 +282,17 @@ def _describe(rows: Rows, anchors: Sequence[Tensor | None], d: int) -> ctypes.Ar
             continue
         if vector.shape != (d,):
             raise ValueError(f"every row and anchor must have shape ({d},) like the first, got {tuple(vector.shape)}")
-        words += (vector.data_ptr(), vector.stride(0), _WORDS[vector.dtype])
+        words += (_locate(vector), vector.stride(0), _WORDS[vector.dtype])
     return (ctypes.c_int64 * len(words))(*words)
+
+
+def _locate(tensor: Tensor) -> int:
+    """Where its numbers lie. Torch has tensors that lie nowhere (`_efficientzerotensor`, the device meta)."""
+    address = tensor.data_ptr()
+    if not tensor.is_cpu or (not address and tensor.numel()):
+        lack = "" if address else " without memory"
+        raise ValueError(f"rows and anchors must lie in the memory of the CPU, got one on {tensor.device}{lack}")
+    return address
 
 
 def _address(tensor: Tensor | None) -> int | None:

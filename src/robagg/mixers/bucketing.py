@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import ClassVar
 
 import torch
@@ -37,8 +38,9 @@ class Bucketing(Mixer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.s, bool) or not isinstance(self.s, int) or self.s < 1:
+        if isinstance(self.s, bool) or not isinstance(self.s, Integral) or self.s < 1:
             raise ValueError(f"Bucketing wants s >= 1 rows in a bucket, got {self.s!r}")
+        object.__setattr__(self, "s", int(self.s))
 
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
         n, device = sketch.n, sketch.gram.device

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg.loop import check_positive
+from robagg.loop import read_positive
 from robagg.rule import Mixer
 from robagg.sketch import Sketch
 
@@ -36,7 +36,7 @@ class Clipping(Mixer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, norm=self.norm)
+        read_positive(self, "norm")
 
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
         origin = sketch.at("origin")

@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from robagg.liars import F
-from robagg.loop import Loop, Pull, check_positive
+from robagg.loop import Loop, Pull, read_positive
 from robagg.rules.huber import clip
 from robagg.sketch import Sketch
 
@@ -51,7 +51,7 @@ class CC(Loop):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, tau=self.tau)
+        read_positive(self, "tau")
 
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
         return clip(sketch, squared, squared.new_full((), self.tau * sketch.unit), sketch.slack(c))

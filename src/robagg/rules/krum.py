@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -42,5 +42,6 @@ class Krum(GramRule):
 
 def score(sketch: Sketch) -> Tensor:
     """Each row's sum of squared distances (n,) to its n-f nearest rows."""
-    squared, _ = sketch.neighbours()
+    # Behind a pre-aggregator the matrix is symmetric only up to rounding, and ties must not go by that.
+    squared, _ = replace(sketch, gram=torch.maximum(sketch.gram, sketch.gram.T)).neighbours()
     return squared.sum(dim=1)

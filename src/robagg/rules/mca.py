@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from robagg.liars import F
-from robagg.loop import Loop, Pull, check_positive
+from robagg.loop import Loop, Pull, read_positive
 from robagg.sketch import Sketch
 
 
@@ -42,7 +42,7 @@ class MCA(Loop):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sigma is not None:
-            check_positive(self, sigma=self.sigma)
+            read_positive(self, "sigma")
 
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
         sigma = middle(squared.sqrt()) if self.sigma is None else squared.new_full((), self.sigma * sketch.unit)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from robagg.liars import F
-from robagg.loop import check_positive
+from robagg.loop import read_positive
 from robagg.passes import Passes
 from robagg.rule import Rule
 from robagg.verdict import Outcome
@@ -40,7 +40,7 @@ class Mean(Rule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, max_weight=self.max_weight)
+        read_positive(self, "max_weight")
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
         n = passes.n

@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from robagg.liars import F
-from robagg.loop import Loop, Pull, check_positive
+from robagg.loop import Loop, Pull, read_positive
 from robagg.sketch import Sketch
 
 TINY = 2.0**-1000
@@ -47,7 +47,7 @@ class RFA(Loop):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, smoothing=self.smoothing)
+        read_positive(self, "smoothing")
 
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
         r = squared.sqrt().clamp(min=max(self.smoothing * sketch.unit, TINY))

@@ -47,10 +47,14 @@ def write_report(
         >>> write_report(store.path, folder / "report.html").name
         'report.html'
     """
+    store, path = Path(store), Path(path)
+    if store.exists() and path.exists() and path.samefile(store):
+        raise ValueError(f"the page would overwrite the store {store}: choose another file to write")
     known = gather(store, data=data, labels=labels)
-    path = Path(path)
+    # A file's name need not be UTF-8, and a page that cannot be encoded must not cost the one that is there.
+    page = build_page(known, title or known["name"]).encode("utf-8", "replace")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(build_page(known, title or known["name"]), encoding="utf-8")
+    path.write_bytes(page)
     return path
 
 

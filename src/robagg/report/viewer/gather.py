@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,14 @@ BUDGET = 14_000_000
 """Bytes of curves in a page; with more, points are left out. A page may have 20 MB, and the rest is far below that."""
 MOST, FEWEST = 600, 20
 """Points of a curve before and after that."""
+_FOLDERS = re.compile(
+    r"""
+    (?<![\w./\\<-])(?:file:/+|[a-z]:[/\\]+|~?/|\\\\+)  # a root, and no address, relative path or end of an element
+    (?:[^\s/\\,:;](?:[^/\\\n,:;]*[^\s/\\,:;'"`(\[{=])?[/\\]+)*  # folders; spaces may stand within a name
+    (?=\.?\w)  # the last part
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 TRACE = ("rounds", "loss", "tau", "honest_distance", "byzantine_distance", "byzantine_kept", "honest_dropped")
 
 
@@ -43,9 +52,8 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
             run["environment"] = environments.add(record.get("environment") or {})
             run["labels"] = counts.add(run)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            notes.append(
-                f"the record {str(record.get('key'))[:40]!r} is not understood: {type(error).__name__}: {error}"
-            )
+            told = hide_folders(f"{type(error).__name__}: {error}")
+            notes.append(f"the record {str(record.get('key'))[:40]!r} is not understood: {told}")
             continue
         runs.append(run)
         records.append(record)
@@ -65,7 +73,7 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
 
 
 def describe(record: Record) -> dict[str, Any]:
-    """One run in a line: its spec, and what came of it; without the traceback, which names folders of a machine."""
+    """One run in a line: its spec, and what came of it; without the traceback and the folders of a machine."""
     spec = record["spec"]
     try:
         flat = flatten(record)
@@ -74,11 +82,23 @@ def describe(record: Record) -> dict[str, Any]:
     run: dict[str, Any] = {name: str(spec[name]) for name in ("rule", "attack", "task", "split")}
     run |= {name: int(spec[name]) for name in ("n", "f", "seed")}
     run |= {name: flat[name] for name in ("method", "mixers", "core", "rho")}
-    run |= {name: str(record.get(name) or "") for name in ("key", "status", "finished", "error")}
+    run |= {name: str(record.get(name) or "") for name in ("key", "status", "finished")}
+    run["error"] = hide_folders(str(record.get("error") or ""))
     run |= {name: _number(record.get(name)) for name in ("accuracy", "diverged", "done", "seconds")}
     run |= {"settings": dict(spec.get("settings") or {}), "plugins": dict(record.get("plugins") or {})}
-    run |= {"notes": [str(note) for note in record.get("notes") or []]}
+    run |= {"notes": [hide_folders(str(note)) for note in record.get("notes") or []]}
     return run
+
+
+def hide_folders(text: str) -> str:
+    r"""The text with the last part of each absolute path in place of the path.
+
+    >>> hide_folders("looked for train.gz in /home/me/my data/mnist, /srv/mnist. See https://host/a/b")
+    'looked for train.gz in mnist, mnist. See https://host/a/b'
+    >>> hide_folders(r"C:\Users\me\x.csv is not \\server\share\y.csv")
+    'x.csv is not y.csv'
+    """
+    return _FOLDERS.sub("", text)
 
 
 def pack_all(records: Sequence[Record]) -> tuple[list[str | None], int]:
@@ -106,7 +126,7 @@ def pack_details(record: Record, points: int) -> str | None:
         if trace.get("weights"):
             levels = zlib.decompress(base64.b64decode(trace["weights"]))
             details["weights"] = [level for k in keep for level in levels[k * n : (k + 1) * n]]
-    except (KeyError, TypeError, ValueError, IndexError, zlib.error):
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, zlib.error):
         return None
     if not details["curve"] and not details["rounds"]:
         return None

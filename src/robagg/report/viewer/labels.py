@@ -52,10 +52,14 @@ class LabelCounts:
         if text not in self._labels:
             try:
                 self._labels[text] = load_labels(text, self.data)
-            except FileNotFoundError:  # its own words name folders of this machine
+            # The errors' own words name folders of this machine.
+            except FileNotFoundError:
                 self._labels[text] = f"the data of {text} are not on the machine that made this page"
-            except (ImportError, ValueError) as error:
-                self._labels[text] = f"the data of {text} could not be read: {error}"
+            except (ImportError, ValueError):
+                self._labels[text] = (
+                    f"the data of {text} could not be read on the machine that made this page; "
+                    f'`robagg run --task "{text}"` says why'
+                )
         return self._labels[text]
 
 
