@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import typer
@@ -225,3 +226,8 @@ def test_the_command_prints_json_that_holds_the_stack() -> None:
     assert len(found["stack"]) == 9
     assert found["bound"] == pytest.approx(theory.kappa("nnm >> cm", 9, 2))
     assert found["verdict"] == "within the bound"
+
+
+def test_numpy_numbers_are_taken() -> None:
+    n, f = np.int64(5), np.int64(2)
+    assert certify("cm", n, f, budget=500).ratio == certify("cm", 5, 2, budget=500).ratio  # type: ignore[arg-type]

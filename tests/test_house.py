@@ -16,7 +16,7 @@ from robagg.rule import stages
 
 HOUSE = Path(robagg.__file__).parent
 FLOORS = [
-    {"kernels", "registry", "liars", "nest"},
+    {"kernels", "numeric", "registry", "liars", "nest"},
     {"sketch", "stack"},
     {"passes", "verdict"},
     {"contract", "rule"},

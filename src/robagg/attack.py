@@ -11,12 +11,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
+from robagg.numeric import is_number
 from robagg.registry import Named
 
 State: TypeAlias = dict[str, Tensor]
@@ -137,6 +137,6 @@ class Attack(Named, ABC):
 
 def read_number(name: str, value: object) -> float:
     """A finite number as float, so that `z=1` and `z=1.0` are one attack with one text; else a sentence."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    if not is_number(value) or not math.isfinite(value):
         raise ValueError(f"{name} must be a number, got {value!r}")
     return float(value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
+
+from robagg.numeric import is_number
 
 F = int | float | None
 """How many rows may lie: a number, a share of the rows below one half, or None for the most that n rows allow."""
@@ -17,7 +19,7 @@ def check_f(f: Any, who: str) -> None:
     """f must be a whole number >= 0, a share in [0, 0.5), or None."""
     if f is None:
         return
-    if isinstance(f, bool) or not isinstance(f, Real):
+    if not is_number(f):
         raise TypeError(f"{who} wants f as a number of rows, a share of them below 0.5, or None; got {f!r}")
     if isinstance(f, Integral):
         if f < 0:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from robagg import kernels
+from robagg.numeric import is_number, is_whole
 from robagg.rule import GramRule, Weights
 from robagg.sketch import Sketch
 
@@ -37,7 +37,7 @@ class Loop(GramRule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.iterations, bool) or not isinstance(self.iterations, Integral) or self.iterations < 1:
+        if not is_whole(self.iterations) or self.iterations < 1:
             raise ValueError(f"{type(self).__name__} wants iterations >= 1, got {self.iterations!r}")
         object.__setattr__(self, "iterations", int(self.iterations))
 
@@ -86,7 +86,7 @@ def estimate_tau(sketch: Sketch, c: Tensor) -> Tensor:
 def check_positive(rule: object, **parameters: float) -> None:
     """Parameters that must be finite numbers above 0."""
     for name, value in parameters.items():
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < float("inf"):
+        if not is_number(value) or not 0 < value < float("inf"):
             raise ValueError(f"{type(rule).__name__} wants {name} > 0, got {value!r}")
 
 
@@ -94,4 +94,4 @@ def read_positive(rule: object, name: str) -> None:
     """Check a field as above and keep it as a Python number: scaled, one of NumPy's float32 could overflow."""
     value = getattr(rule, name)
     check_positive(rule, **{name: value})
-    object.__setattr__(rule, name, int(value) if isinstance(value, Integral) else float(value))
+    object.__setattr__(rule, name, int(value) if is_whole(value) else float(value))

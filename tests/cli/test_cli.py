@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from typer.testing import CliRunner
 from lab.sharing import EXAMPLES
 from robagg.attacks import attacks
 from robagg.cli.app import app, run_app
-from robagg.plugins import forget, list_plugins
+from robagg.plugins import forget
 from robagg.rule import Rule, stages
 
 COMMANDS = (
@@ -32,15 +31,6 @@ COMMANDS = (
 )
 
 PLUGIN = EXAMPLES / "plugins" / "my_rule.py"
-
-
-@pytest.fixture(autouse=True)
-def forget_plugins() -> Iterator[None]:
-    before = {plugin.source for plugin in list_plugins()}
-    yield
-    for plugin in list_plugins():
-        if plugin.source not in before:
-            forget(plugin.source)
 
 
 def call(*words: str) -> str:

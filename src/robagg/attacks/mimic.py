@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 
 import torch
 from torch import Tensor
 
 from robagg.attack import Attack, State, View
+from robagg.numeric import is_whole
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class MIMIC(Attack):
     warmup: int = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.warmup, bool) or not isinstance(self.warmup, Integral) or self.warmup < 1:
+        if not is_whole(self.warmup) or self.warmup < 1:
             raise ValueError(f"MIMIC needs warmup to be a whole number of rounds, at least 1, got {self.warmup!r}")
         object.__setattr__(self, "warmup", int(self.warmup))
 

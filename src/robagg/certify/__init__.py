@@ -12,6 +12,7 @@ from robagg.certify.certificate import Certificate, Growth
 from robagg.certify.evaluate import Evaluate, check_walk, evaluate_batch, evaluate_each, walk
 from robagg.certify.search import Shape, search
 from robagg.loop import Loop
+from robagg.numeric import is_whole
 from robagg.rule import Rule, parse
 from robagg.rules import TQ, Huber
 
@@ -140,7 +141,7 @@ def _follows_shifts(evaluate: Evaluate, n: int, d: int, seed: int) -> bool:
 
 def _check(chain: Rule, n: int, f: int, d: int, budget: int, tau: str, start: str) -> None:
     for name, value, least in (("n", n, 3), ("f", f, 1), ("d", d, 1), ("budget", budget, 1)):
-        if isinstance(value, bool) or not isinstance(value, int):
+        if not is_whole(value):
             raise TypeError(f"certify wants {name} as a whole number, got {value!r}")
         if value < least:
             raise ValueError(f"certify wants {name} >= {least}, got {value}")

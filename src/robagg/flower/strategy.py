@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ from robagg.flower.sampling import ask_present, wait_for_nodes
 from robagg.flower.screen import screen
 from robagg.liars import F
 from robagg.loop import check_positive
+from robagg.numeric import is_whole
 from robagg.rule import Rule, SortedRule, parse
 
 TIMEOUT = 600.0
@@ -72,7 +72,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self.rule = parse(rule, f=f)
         if weighted and isinstance(self.rule.core, SortedRule):
             raise ValueError(f"weighted=True wants a rule that gives whole replies a weight; {self.rule} sorts numbers")
-        if min_valid_replies is not None and not (isinstance(min_valid_replies, Integral) and min_valid_replies >= 1):
+        if min_valid_replies is not None and not (is_whole(min_valid_replies) and min_valid_replies >= 1):
             raise ValueError(f"min_valid_replies must be a whole number, at least 1, got {min_valid_replies!r}")
         if around is not None and not isinstance(around, FedAvg):
             raise TypeError(f"around must be FedAvg or a subclass of it, got {type(around).__name__}")

@@ -15,6 +15,7 @@ import numpy as np
 from robagg.attack import Attack
 from robagg.attacks import attacks
 from robagg.data import Split, splits
+from robagg.numeric import is_whole
 from robagg.plugins import find_plugins
 from robagg.registry import Named, split_call
 from robagg.rule import Rule, parse
@@ -63,7 +64,7 @@ class Run:
     def __post_init__(self) -> None:
         for name in ("n", "f", "seed"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+            if not is_whole(value) or value < 0:
                 raise ValueError(f"{name} must be a whole number from 0 on, got {value!r}")
             self._put(name, int(value))
         for name in ("attack", "task", "split"):

@@ -180,7 +180,8 @@ def _find_others(runs: list[Record], loaded: set[str]) -> list[Record]:
     source = sorted(now, key=lambda run: (run["status"] == "ok", run.get("finished") or ""))[-1]["plugins"]
     own = [run for run in runs if run.get("plugins", source) == source]
     done = {run["spec"].get("seed") for run in own if run["status"] == "ok"}
-    return [run for run in runs if run not in own or (run["status"] != "ok" and run["spec"].get("seed") in done)]
+    kept = {run["key"] for run in own if run["status"] == "ok" or run["spec"].get("seed") not in done}
+    return [run for run in runs if run["key"] not in kept]
 
 
 class _Ranges:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from robagg.numeric import is_whole
 from robagg.rule import Mixer
 from robagg.sketch import Sketch
 
@@ -38,7 +38,7 @@ class Bucketing(Mixer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.s, bool) or not isinstance(self.s, Integral) or self.s < 1:
+        if not is_whole(self.s) or self.s < 1:
             raise ValueError(f"Bucketing wants s >= 1 rows in a bucket, got {self.s!r}")
         object.__setattr__(self, "s", int(self.s))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+
+from robagg.numeric import is_number, is_whole
 
 
 def check_counts(n: int, f: int) -> float:
     """delta = f/n for f liars among n rows, which must be fewer than half."""
     for name, value in (("n", n), ("f", f)):
-        if isinstance(value, bool) or not isinstance(value, Integral):
+        if not is_whole(value):
             raise TypeError(f"{name} is wanted as a whole number of rows, got {value!r}")
     if f < 0 or n < 2 * f + 1:
         raise ValueError(f"the theory needs f >= 0 and n >= 2f+1, got n={n}, f={f}")
@@ -49,5 +50,5 @@ def check_share(**values: float) -> None:
 
 
 def _check_real(name: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if not is_number(value):
         raise TypeError(f"{name} is wanted as a number, got {value!r}")

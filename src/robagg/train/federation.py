@@ -6,7 +6,6 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +13,7 @@ from robagg.attack import Attack, View
 from robagg.kernels.devices import on
 from robagg.models import batchnorm
 from robagg.models.flat import Flat
+from robagg.numeric import is_whole
 from robagg.rule import Rule
 from robagg.stack import read
 from robagg.train import seeds
@@ -49,7 +49,7 @@ class Federation:
         engine: str | None = None,
     ) -> None:
         n = len(clients)
-        if not isinstance(f, int | np.integer) or not 0 <= f < n:
+        if not is_whole(f) or not 0 <= f < n:
             raise ValueError(f"at least one client must be honest: wanted a whole number 0 <= f < n, got n={n}, f={f}")
         self.n, self.f, self.h = n, f, n - f
         self.asked_count = settings.count_asked(n)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
 from typing import Any
 
 from robagg.models.batchnorm import UPDATES
+from robagg.numeric import is_number, is_whole
 from robagg.registry import unknown
 
 
@@ -42,11 +42,11 @@ class Settings:
         for name, wanted, fine in (
             ("rounds", whole, _counts(self.rounds)),
             ("batch", whole, _counts(self.batch)),
-            ("momentum", "a number from 0 to below 1", _is_number(self.momentum) and 0 <= self.momentum < 1),
-            ("rate", "a number above 0", _is_number(self.rate) and self.rate > 0),
+            ("momentum", "a number from 0 to below 1", is_number(self.momentum) and 0 <= self.momentum < 1),
+            ("rate", "a number above 0", is_number(self.rate) and self.rate > 0),
             ("schedule", "(share of the rounds, factor) pairs", _is_schedule(self.schedule)),
             ("local_steps", whole, _counts(self.local_steps)),
-            ("share", "a number above 0, 1 at most", _is_number(self.share) and 0 < self.share <= 1),
+            ("share", "a number above 0, 1 at most", is_number(self.share) and 0 < self.share <= 1),
             ("evaluate_every", f"{whole}, or None", self.evaluate_every is None or _counts(self.evaluate_every)),
             ("full_trace", "True or False", isinstance(self.full_trace, bool)),
             ("precision", f"{', '.join(precisions)} or None", self.precision in (None, *precisions)),
@@ -80,15 +80,11 @@ class Settings:
         return t % every == 0 or t == self.rounds
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def _counts(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    return is_whole(value) and value >= 1
 
 
 def _is_schedule(value: object) -> bool:
     return isinstance(value, list | tuple) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_number, pair)) for pair in value
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(map(is_number, pair)) for pair in value
     )
