@@ -1,7 +1,9 @@
-"""Names that every doctest may use, and one thread a process: tests run side by side."""
+"""Names that every doctest may use, one thread a process (tests run side by side), and draws that no order changes."""
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -21,6 +23,15 @@ collect_ignore_glob = [] if find_spec("flwr") else ["src/robagg/flower/*"]
 @pytest.fixture(autouse=True)
 def _doctest_names(doctest_namespace: dict[str, Any]) -> None:
     doctest_namespace.update(torch=torch, np=np, nn=nn)
+
+
+@pytest.fixture(autouse=True)
+def _draws_are_the_same_in_any_order() -> None:
+    """What passed once passes again; ROBAGG_TEST_SEED asks for other draws."""
+    seed = int(os.environ.get("ROBAGG_TEST_SEED", "0"))
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
 
 
 @pytest.fixture(autouse=True)

@@ -118,7 +118,7 @@ def test_models_without_batchnorm_have_no_statistics() -> None:
 def test_layers_without_running_statistics_keep_using_their_batch() -> None:
     model = batchnorm.convert(nn.Sequential(nn.BatchNorm1d(2, track_running_stats=False))).eval()
     x = torch.randn(5, 2) + 3
-    assert torch.allclose(model(x).mean(0), torch.zeros(2), atol=1e-6)
+    assert torch.allclose(model(x).mean(0), torch.zeros(2), atol=1e-5)
     assert batchnorm.collect(model).shape == (0,)
 
 
