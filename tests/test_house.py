@@ -16,7 +16,7 @@ from robagg.rule import stages
 
 HOUSE = Path(robagg.__file__).parent
 FLOORS = [
-    {"kernels", "numeric", "registry", "liars", "nest"},
+    {"kernels", "numeric", "registry", "liars", "leaf", "nest"},
     {"sketch", "stack"},
     {"passes", "verdict"},
     {"contract", "rule"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from torch import Tensor
 
 import oracle
 import robagg as ra
@@ -109,6 +111,17 @@ def test_f_for_the_rest_is_what_the_contract_says(n: int, data: Any) -> None:
 # Chains
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int64, np.uint64])
+def test_f_is_kept_as_a_number_of_pythons_own(kind: Any) -> None:
+    assert json.dumps([stage.f for stage in (ra.TQ(f=kind(2)), ra.NNM(f=kind(2)), ra.NNM() >> ra.CM(f=kind(2)))])
+    assert type(ra.CM(f=np.float32(0.25)).f) is float
+    assert ra.TQ(f=kind(2)) == ra.TQ(f=2) and repr(ra.TQ(f=kind(2))) == repr(ra.TQ(f=2))
+    with pytest.raises(ValueError, match="needs n >= 2f\\+1 rows, got n=9, f=125"):
+        ra.TQ(f=kind(125))(draw_rows(9, 3))
+    with pytest.raises(ValueError, match="needs n >= 2f"):
+        count_liars(np.uint8(130), 9, "a rule")
+
+
 def test_a_chain_is_the_same_however_it_is_put_together() -> None:
     a, b, c = ra.Clipping(), ra.NNM(f=1), ra.TQ(f=1)
     pipe = a >> b >> c
@@ -171,9 +184,21 @@ def test_cc_starts_from_the_last_aggregate_and_moves_no_further_than_tau() -> No
         wanted = oracle.cc(x.tolist(), 0.5, 2, last)
         assert verdict.value.tolist() == pytest.approx(wanted, abs=1e-9)
         assert math.dist(verdict.value.tolist(), last) <= 2 * 0.5 + 1e-9
-        assert state is verdict.value
+        assert torch.equal(state, verdict.value)
         last = verdict.value.tolist()
     assert torch.equal(rule(x), rule.step(x, None)[0].value)
+
+
+@pytest.mark.parametrize("kind", [list, lambda x: [{"w": row, "b": [row.numpy()]} for row in x], torch.clone])
+def test_changing_a_value_in_place_does_not_move_the_next_start(kind: Any) -> None:
+    x, rule = kind(draw_rows(6, 4)), ra.CC(tau=0.5)
+    _, state = rule.step(x)
+    wanted = rule.step(x, state)[0]
+    verdict, again = rule.step(x)
+    for leaf in [verdict.value] if isinstance(verdict.value, Tensor) else [verdict.value["w"], verdict.value["b"][0]]:
+        leaf *= -0.1
+    assert torch.equal(rule.step(x, again)[0].weights, wanted.weights)
+    assert torch.equal(rule.step(x, again)[0].distances, wanted.distances)
 
 
 def test_rules_without_memory_hand_the_state_through() -> None:
@@ -288,7 +313,7 @@ def test_no_size_a_client_claims_gets_it_more_than_max_weight(sizes: list[Any], 
     assert bool((shares.diff() >= -1e-9).all())
 
 
-@pytest.mark.parametrize("size", [math.nan, -1, math.inf, 10**400, -(10**400)])
+@pytest.mark.parametrize("size", [math.nan, -1, math.inf, 10**400, -(10**400), None, "abc", [5], 1j])
 def test_a_claim_that_is_no_size_breaks_its_row(size: Any) -> None:
     x = draw_rows(5, 3)
     verdict = ra.Mean(max_weight=1.0).explain(x, weights=[1, 1, size, 1, 1])
@@ -297,6 +322,15 @@ def test_a_claim_that_is_no_size_breaks_its_row(size: Any) -> None:
     assert verdict.rejected[2]
     with pytest.raises(ra.QuorumError, match="is no size"):
         ra.Mean(f=1)(x, weights=[size] * 4 + [1])
+
+
+def test_no_claim_of_a_size_fills_a_log() -> None:
+    x = draw_rows(5, 3)
+    for size in ("x" * 10**6, [0] * 10**5, 10**5000):
+        assert len(ra.Mean().explain(x, weights=[1, size, 1, 1, 1]).reasons[1]) < 100
+    with pytest.raises(TypeError) as error:
+        ra.Mean()(x, weights="1" * 10**6)
+    assert len(str(error.value)) < 200
 
 
 def test_all_sizes_zero_is_the_plain_mean() -> None:
@@ -316,9 +350,10 @@ def test_a_broken_row_without_weight_is_named() -> None:
     ("weights", "error", "words"),
     [
         ([1, 2], ValueError, "got 2 weights for 4 rows"),
-        (5, TypeError, "wanted as 4 numbers, one a row, got 5"),
-        ([None, 1, 2, 3], TypeError, "wanted as 4 numbers"),
-        (["a", 1, 2, 3], TypeError, "wanted as 4 numbers"),
+        (5, TypeError, "wanted as 4 numbers, one a row, got int"),
+        ("1234", TypeError, "wanted as 4 numbers, one a row, got str"),
+        ({0: 1, 1: 1, 2: 1, 3: 1}, TypeError, "wanted as 4 numbers, one a row, got dict"),
+        (torch.tensor(4.0), TypeError, "wanted as 4 numbers, one a row, got Tensor"),
     ],
 )
 def test_weights_that_are_none_are_refused(weights: Any, error: type[Exception], words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -184,6 +185,11 @@ def test_example_1_moves_huber_and_not_tq() -> None:
     assert float(stayed.norm()) == pytest.approx(0, abs=1e-12)
 
 
+@dataclass(frozen=True)
+class Own(CM):
+    """A rule of a user's own, made from another."""
+
+
 def test_kappas_are_those_of_the_comparison_table() -> None:
     n, f = 20, 5
     table = {"krum": 9.0, "tm": 4.5, "cm": 9.0, "rfa": 9.0, "tq": 1 / (1 - math.sqrt(0.75))}
@@ -193,6 +199,7 @@ def test_kappas_are_those_of_the_comparison_table() -> None:
     for rule in ("mean", "mca", "multikrum", "bucketing >> tq", "tq(f=4)", "nnm(f=3) >> cm"):
         assert theory.kappa(rule, n, f) is None
     assert theory.kappa("cm(f=0)", n, f) == 9.0  # CM does not go by f
+    assert theory.kappa(Own(f=5), n, f) is None, "what derives from a rule may do anything"
     assert theory.kappa(NNM(f=5) >> CM(f=5), n, f) == pytest.approx(8 / 3 * 10)
 
 

@@ -13,7 +13,7 @@ from robagg.mixers import NNM, Bucketing, Clipping
 from robagg.rule import GramRule, Mixer, Pipe, Rule, SortedRule, parse
 from robagg.rules import CC, CM, MCA, RFA, TM, TQ, Huber, Krum, Mean, MultiKrum
 from robagg.sketch import Sketch
-from robagg.train import train
+from robagg.train import train  # hides the package of that name: `from robagg.train import ...` still finds it
 from robagg.verdict import Verdict
 
 __version__ = "0.1.0"

@@ -7,7 +7,7 @@ rows looked at: the broken are dropped, and where none is broken the pass is rep
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from robagg.leaf import tell_kind
 from robagg.liars import QuorumError
 from robagg.passes import Passes
 from robagg.stack import Stack
@@ -36,9 +37,10 @@ def aggregate(
     """The rows that were used and the rule's outcome on them; see `Rule.run`."""
     for stage in rule.stages:
         stage.count_liars(stack.n)
-    shares = None if weights is None else _read_weights(rule, weights, stack.n)
-    if shares is not None:
-        stack = stack.without({i: f"weight {w} is no size" for i, w in enumerate(shares) if not 0 <= w < math.inf})
+    shares = None
+    if weights is not None:
+        shares, odd = _read_weights(rule, weights, stack.n)
+        stack = stack.without(odd)
         if 0 in shares:  # a row without weight is never read, so no pass would find it broken
             stack = stack.without(stack.broken_rows())
     last = None if state is None else stack.flatten(state)
@@ -104,17 +106,26 @@ def _attempt(
     return outcome if back == 1.0 else outcome.scaled(back)
 
 
-def _read_weights(rule: Rule, weights: Any, n: int) -> list[float]:
+def _read_weights(rule: Rule, weights: Any, n: int) -> tuple[list[float], dict[int, str]]:
+    """The sizes that clients claim, and of those that are none, why not."""
     mixer = next((mixer for mixer in rule.mixers if not mixer.keeps_clients), None)
     if mixer is not None:
         raise ValueError(f"client weights need a row a client, but behind {mixer} rows stand for several")
-    try:
-        shares = [_read_size(w) for w in weights]
-    except (TypeError, ValueError) as e:
-        raise TypeError(f"weights are wanted as {n} numbers, one a row, got {weights!r}") from e
-    if len(shares) != n:
-        raise ValueError(f"one weight a row is wanted, got {len(shares)} weights for {n} rows")
-    return shares
+    try:  # text and dicts can be gone through too, but nobody means what comes out
+        claims = None if isinstance(weights, str | bytes | Mapping) else list(weights)
+    except TypeError:
+        claims = None
+    if claims is None:
+        raise TypeError(f"weights are wanted as {n} numbers, one a row, got {tell_kind(weights)}")
+    if len(claims) != n:
+        raise ValueError(f"one weight a row is wanted, got {len(claims)} weights for {n} rows")
+    sizes = [_read_size(claim) for claim in claims]
+    odd = {
+        i: f"weight {tell_kind(claims[i]) if size is None else size} is no size"
+        for i, size in enumerate(sizes)
+        if size is None or not 0 <= size < math.inf
+    }
+    return [math.nan if size is None else size for size in sizes], odd
 
 
 def _anchor(name: str, last: Sequence[Tensor] | None, back: float) -> Sequence[Tensor] | None:
@@ -123,11 +134,14 @@ def _anchor(name: str, last: Sequence[Tensor] | None, back: float) -> Sequence[T
     return [leaf.double() / back if back != 1.0 else leaf for leaf in last]
 
 
-def _read_size(weight: Any) -> float:
+def _read_size(claim: Any) -> float | None:
+    """What a client claims; None where it is no number."""
     try:
-        return float(weight)
+        return float(claim)
     except OverflowError:  # 10**400 is what a client said, and no size
         return math.inf
+    except Exception:  # whatever it is, it must not end the round
+        return None
 
 
 @contextmanager

@@ -15,17 +15,19 @@ class QuorumError(RuntimeError):
     """Too few rows are left to aggregate."""
 
 
-def check_f(f: Any, who: str) -> None:
-    """f must be a whole number >= 0, a share in [0, 0.5), or None."""
+def read_f(f: Any, who: str) -> F:
+    """f as Python's own number (NumPy's may overflow): a whole one >= 0, a share in [0, 0.5), or None."""
     if f is None:
-        return
+        return None
     if not is_number(f):
         raise TypeError(f"{who} wants f as a number of rows, a share of them below 0.5, or None; got {f!r}")
     if isinstance(f, Integral):
         if f < 0:
             raise ValueError(f"{who} wants f >= 0, got f={f}")
-    elif not 0 <= float(f) < 0.5:
+        return int(f)
+    if not 0 <= float(f) < 0.5:
         raise ValueError(f"{who} wants a share f with 0 <= f < 0.5 (a number of rows is an integer), got f={f}")
+    return float(f)
 
 
 def count_liars(f: F, n: int, who: str) -> int:
@@ -34,9 +36,10 @@ def count_liars(f: F, n: int, who: str) -> int:
         return (n - 1) // 2
     if not isinstance(f, Integral):
         return min(int(f * n + 1e-9), (n - 1) // 2)
+    f = int(f)
     if n < 2 * f + 1:
         raise ValueError(f"{who} needs n >= 2f+1 rows, got n={n}, f={f}")
-    return int(f)
+    return f
 
 
 def remaining_liars(f: int, n: int, broken: int) -> int | None:

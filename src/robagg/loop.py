@@ -24,6 +24,10 @@ class Pull:
     tau: Tensor | None = None
     outside: Tensor | None = None
 
+    def move(self, sketch: Sketch, c: Tensor) -> Tensor:
+        """Coefficients (n+a,) of the point one step on from the one with coefficients c."""
+        return c * (1 - self.strength.sum()) + sketch.on_rows(self.strength)
+
 
 class Loop(GramRule):
     """v <- v + sum_i k_i (x_i - v), a number of times, where k_i is a function of the distance |x_i - v|."""
@@ -56,7 +60,7 @@ class Loop(GramRule):
         for _ in range(self.iterations):
             squared = sketch.squared_distances(c)
             pull = self.pull(sketch, c, squared)
-            c = c * (1 - pull.strength.sum()) + sketch.on_rows(pull.strength)
+            c = pull.move(sketch, c)
         return Weights(c, pull.tau, pull.outside, squared.sqrt(), self.verb)
 
     def _walk_fused(self, sketch: Sketch) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor] | None:

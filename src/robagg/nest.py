@@ -1,42 +1,130 @@
-"""What one client sent, as leaves: nests of dicts, lists and arrays taken apart, compared, and put together again."""
+"""What one client sent, as leaves: nests of dicts, lists and arrays taken apart, compared, and put together again.
+
+A client may send anything. What cannot be read is a fault of its row and never an error, and no nest is followed much
+further than those of most rows.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-import numpy as np
-import torch
 from torch import Tensor
 
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+from robagg.leaf import ARRAYS, FLOATS, Spec, UnusableError, cut, read_leaf, tell_spec
 
-Path = tuple[Any, ...]
+Path = tuple[str | int | tuple[str, str], ...]
+"""The way to a node: keys of dicts (see `name_key`) and places in lists."""
+Dress = tuple[tuple[Path, Spec], ...]
+"""Each node's path and what is said of it, in the order in which they came; of a container its type too."""
+Form = frozenset[tuple[Path, Spec]]
+"""What of this must agree between clients: neither the order of keys nor whether a list is a tuple."""
+
+CONTAINERS = ("dict", "list")
+DEEP = 100
+MANY, MOST = 10_000, 10_000_000
+"""So many nodes of a row are read at first, and at most."""
 
 
-def list_leaves(row: Any) -> dict[Path, Any]:
-    """The leaves of a row by their path."""
-    found: dict[Path, Any] = {}
+class Entry(NamedTuple):
+    """One row taken apart."""
+
+    dress: Dress = ()
+    leaves: Mapping[Path, Tensor] = MappingProxyType({})
+    fault: str = ""
+    """Why it cannot be used."""
+    endless: bool = False
+    """Whether it was left because it has too many nodes."""
+
+
+def read_rows(rows: Sequence[Any]) -> list[Entry]:
+    """Every row taken apart."""
+    limit = MANY
+    entries = [read_row(row, limit) for row in rows]
+    # Rows of one form have as many nodes, so that where no more than half are longer, those are not the majority.
+    while 2 * sum(entry.endless for entry in entries) > len(rows) and limit < MOST:
+        limit *= 10
+        entries = [read_row(row, limit) if entry.endless else entry for row, entry in zip(rows, entries, strict=True)]
+    return entries
+
+
+def read_row(row: Any, limit: int) -> Entry:
+    """A row taken apart, as far as its first fault."""
+    dress: list[tuple[Path, Spec]] = []
+    leaves: dict[Path, Tensor] = {}
+    path: Path = ()
     try:
-        _walk(row, (), found)
-    except RecursionError:  # a nest without end has no leaves: it is a leaf of no use itself
-        return {(): row}
-    return found
+        for path, node, kind in walk(row):
+            if len(dress) >= limit:
+                return Entry(fault=f"holds more than {limit} arrays, dicts and lists", endless=True)
+            if len(path) >= DEEP:
+                return Entry(fault=f"is nested {DEEP} deep or more")
+            if kind is None:
+                spec, leaves[path] = read_leaf(node)
+            else:
+                spec = (kind, type(node))
+            dress.append((path, spec))
+    except UnusableError as e:
+        return Entry(fault=f"has {tell_path(path)} {e}")
+    except Exception as e:  # whatever a client's object raises is its own row's matter
+        return Entry(fault=f"cannot be read{f' at {tell_path(path)}' if path else ''}: {cut(type(e).__name__)}")
+    return Entry(tuple(dress), leaves)
 
 
-def _walk(node: Any, path: Path, found: dict[Path, Any]) -> None:
-    if isinstance(node, Tensor | np.ndarray):  # asked first: most nodes are leaves
-        found[path] = node
-    elif isinstance(node, Mapping):
-        for key in node:
-            _walk(node[key], (*path, key), found)
-    elif isinstance(node, list | tuple):
-        for i, child in enumerate(node):
-            _walk(child, (*path, i), found)
-    else:
-        found[path] = node
+def walk(row: Any) -> Iterator[tuple[Path, Any, str | None]]:
+    """Every node of a nest and what `tell_container` says of it, a container first; what lies too deep is left out."""
+    kind = tell_container(row)
+    yield (), row, kind
+    if kind is not None:
+        yield from _walk_inside(row, kind, ())
+
+
+def _walk_inside(node: Any, kind: str, path: Path) -> Iterator[tuple[Path, Any, str | None]]:
+    for key in node if kind == "dict" else range(len(node)):
+        child = node[key]
+        below = (*path, name_key(key) if kind == "dict" else key)
+        inner = tell_container(child)
+        yield below, child, inner
+        if inner is not None and len(below) < DEEP:
+            yield from _walk_inside(child, inner, below)
+
+
+def tell_container(node: Any) -> str | None:
+    """Which kind of container a node is; None for a leaf."""
+    if isinstance(node, ARRAYS):  # asked first: most nodes are leaves
+        return None
+    if isinstance(node, Mapping):
+        return "dict"
+    return "list" if isinstance(node, (list, tuple)) else None
+
+
+def name_key(key: Any) -> str | tuple[str, str]:
+    """A key as it stands in a path, in plain text: one of a client's own class could deny that it equals another.
+
+    >>> name_key("w"), name_key(1), name_key(True)
+    ('w', ('int', '1'), ('bool', 'True'))
+    """
+    return str.__str__(key) if isinstance(key, str) else (type(key).__name__, repr(key))
+
+
+def fill(node: Any, path: Path, make: Callable[[Path], Any]) -> Any:
+    """The same nest with every leaf made anew."""
+    kind = tell_container(node)
+    if kind is None:
+        return make(path)
+    if kind == "dict":
+        names = {key: name_key(key) for key in node}
+        items = {
+            name if isinstance(name, str) else key: fill(node[key], (*path, name), make) for key, name in names.items()
+        }
+        return OrderedDict(items) if isinstance(node, OrderedDict) else items
+    children = [fill(child, (*path, i), make) for i, child in enumerate(node)]
+    if isinstance(node, list):
+        return children
+    return type(node)(*children) if hasattr(node, "_fields") else tuple(children)
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:
@@ -44,151 +132,68 @@ def in_order(paths: Iterable[Path]) -> list[Path]:
     return sorted(paths, key=lambda path: [(type(p).__name__, str(p)) for p in path])
 
 
-def spell(path: Path) -> str:
-    return "/".join(str(p) for p in path)
+def tell_path(path: Path) -> str:
+    return repr(cut("/".join(p[1] if isinstance(p, tuple) else str(p) for p in path))) if path else "its vector"
 
 
-def fill(node: Any, path: Path, make: Callable[[Path, Any], Any]) -> Any:
-    """The same nest with every leaf made anew."""
-    if isinstance(node, Mapping):
-        items = {key: fill(node[key], (*path, key), make) for key in node}
-        return OrderedDict(items) if isinstance(node, OrderedDict) else items
-    if isinstance(node, list | tuple):
-        children = [fill(child, (*path, i), make) for i, child in enumerate(node)]
-        if isinstance(node, list):
-            return children
-        return type(node)(*children) if hasattr(node, "_fields") else tuple(children)
-    return make(path, node)
+def agree(entries: Sequence[Entry]) -> tuple[int, dict[int, str]]:
+    """The row that looks as most do, and why each row that has not the form of most is turned away."""
+    alike: dict[Dress, list[int]] = {}
+    reasons: dict[int, str] = {}
+    for i, entry in enumerate(entries):
+        if entry.fault:
+            reasons[i] = entry.fault
+        else:
+            alike.setdefault(entry.dress, []).append(i)
+    forms: dict[Form, list[list[int]]] = {}
+    for dress, rows in alike.items():
+        form = _undress(dress)
+        if len(form) < len(dress):
+            reasons |= dict.fromkeys(rows, "has two keys that read alike")
+        else:
+            forms.setdefault(form, []).append(rows)
+    if not forms:
+        raise TypeError(f"row 0 {reasons[0]}")
+    form = max(forms, key=lambda form: sum(map(len, forms[form])))
+    model = max(forms[form], key=len)[0]
+    _check_form(form, model)
+    for other in forms:
+        if other != form:
+            difference = tell_difference(other, form)
+            reasons |= dict.fromkeys(chain(*forms[other]), difference)
+    count, n = len(entries) - len(reasons), len(entries)
+    if 2 * count <= n:
+        odd = min(reasons)
+        raise ValueError(
+            f"more than half of the rows must have one structure, got {count} of {n}: row {odd} {reasons[odd]}"
+        )
+    return model, dict(sorted(reasons.items()))
 
 
-Form = frozenset[tuple[Path, tuple[Any, ...]]]
-"""Each leaf's path and what is said of it."""
+def _undress(dress: Dress) -> Form:
+    return frozenset((path, spec[:1] if spec[0] in CONTAINERS else spec) for path, spec in dress)
 
 
-def describe_leaf(leaf: Any) -> tuple[Any, ...]:
-    """What must agree between clients: library, dtype, shape, device."""
-    if isinstance(leaf, Tensor):
-        return ("tensor", leaf.dtype if leaf.layout == torch.strided else tell_dtype(leaf), leaf.shape, leaf.device)
-    if isinstance(leaf, np.ndarray | np.generic) and not isinstance(leaf, np.ma.MaskedArray):
-        return ("array", leaf.dtype if leaf.dtype.kind in "fiub" else str(leaf.dtype), leaf.shape)
-    return (tell_kind(leaf),)
-
-
-def tell_leaf(kind: str, dtype: Any = "", shape: Sequence[int] | None = None, device: Any = "") -> str:
-    """What `describe_leaf` found, in words."""
-    return " ".join(str(part) for part in (kind, dtype, "" if shape is None else tuple(shape), device) if part != "")
-
-
-def check_form(form: Form, row: int, entry: dict[Path, Any]) -> None:
+def _check_form(form: Form, row: int) -> None:
     """Most rows agree on this form: is it one we can take?"""
-    where = f"row {row}"
-    if not form:
-        raise ValueError(f"{where} holds no tensor or array")
-    floating, specs = False, dict(form)
-    for path in in_order(specs):
-        kind = specs[path][0]
-        at = f"{where}, {spell(path)!r}" if path else where
-        if kind not in ("tensor", "array"):
-            raise TypeError(f"{at}: a tensor or an array is wanted, got {kind}")
-        tensor = view(entry[path])
-        if tensor is None or tensor.dtype not in (*FLOATS, *INTEGERS):
-            raise TypeError(f"{at}: real numbers of a common dtype are wanted, got {tell_dtype(entry[path])}")
-        floating |= tensor.dtype in FLOATS
-    if not floating:
-        raise TypeError(f"{where}: floating-point numbers are wanted, got only {specs[in_order(specs)[0]][1]}")
+    specs = {path: spec for path, spec in form if spec[0] not in CONTAINERS}
+    if not specs:
+        raise ValueError(f"row {row} holds no tensor or array")
+    if not any(spec[1] in FLOATS or getattr(spec[1], "kind", "") == "f" for spec in specs.values()):
+        raise TypeError(f"row {row}: floating-point numbers are wanted, got only {specs[in_order(specs)[0]][1]}")
     devices = {str(spec[3]) if len(spec) > 3 else "cpu" for spec in specs.values()}
     if len(devices) > 1:
-        raise ValueError(f"{where}: all tensors must be on one device, got {', '.join(sorted(devices))}")
+        raise ValueError(f"row {row}: all tensors must be on one device, got {', '.join(sorted(devices))}")
 
 
 def tell_difference(form: Form, wanted: Form) -> str:
     """In words, the first thing in which a row's structure is not that of most rows."""
     got, want = dict(form), dict(wanted)
     for path in in_order(want):
-        name = repr(spell(path)) if path else "its vector"
         if path not in got:
-            return f"lacks {name}"
+            return f"lacks {tell_path(path)}"
         if got[path] != want[path]:
-            return f"has {name} as {tell_leaf(*got[path])} where most have {tell_leaf(*want[path])}"
+            has = f"has {tell_path(path)}" if path or want[path][0] not in CONTAINERS else "comes"
+            return f"{has} as {tell_spec(*got[path])} where most have {tell_spec(*want[path])}"
     extra = next(path for path in in_order(got) if path not in want)
-    return f"has {spell(extra)!r}, which most rows lack"
-
-
-def view(leaf: Any) -> Tensor | None:
-    """A tensor over the same memory (None: no such dtype in torch). It is never written to."""
-    if isinstance(leaf, Tensor):
-        # A view may carry its sign as a flag (`z.conj().imag`), which readers of raw memory do not see.
-        if leaf.layout != torch.strided:
-            return None
-        return (leaf.detach() if leaf.requires_grad else leaf).resolve_neg()
-    if isinstance(leaf, np.ma.MaskedArray):
-        raise TypeError("an array without a mask is wanted, such as x.filled(0.0), got MaskedArray")
-    array = np.asarray(leaf)
-    size = array.dtype.itemsize
-    if array.dtype.kind not in "fiub" or size > 8 or (array.dtype.kind == "u" and size > 1):
-        return None
-    odd = not array.flags.aligned or any(stride < 0 or stride % size for stride in array.strides)
-    if odd or not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    if not array.flags.writeable and array.size:
-        array = np.asarray(_Writable(array))
-    return torch.from_numpy(array)
-
-
-class _Writable:
-    """Presents read-only memory (as received messages are) as writable, because torch warns about it otherwise."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        interface = array.__array_interface__
-        self.array = array
-        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
-
-
-def order_in_memory(leaf: Any) -> list[int] | None:
-    """The order of dimensions in which a leaf lies in memory, so that flattening it copies nothing (channels-last).
-
-    None is the usual one.
-    """
-    tensor = view(leaf)
-    assert tensor is not None
-    strides = tensor.stride()
-    order = sorted(range(tensor.ndim), key=lambda k: (-strides[k], k))
-    return None if order == list(range(tensor.ndim)) else order
-
-
-def flatten_leaf(leaf: Any, order: list[int] | None) -> Tensor:
-    """A leaf as a vector, its dimensions taken in this order."""
-    tensor = leaf if isinstance(leaf, Tensor) else view(leaf)
-    assert tensor is not None
-    if order is not None:
-        tensor = tensor.permute(order)
-    return tensor if tensor.ndim == 1 else tensor.reshape(-1)
-
-
-def shape_like(value: Tensor, leaf: Any, order: list[int] | None) -> Any:
-    """A vector as a leaf again, whose dimensions it has in this order."""
-    if order is None:
-        value = value.reshape(leaf.shape)
-    else:
-        value = value.reshape([leaf.shape[k] for k in order]).permute([order.index(k) for k in range(len(order))])
-    return value.to(leaf.dtype) if isinstance(leaf, Tensor) else value.numpy().astype(leaf.dtype, copy=False)
-
-
-def read_point(point: Any, name: str, shape: Sequence[int], device: torch.device) -> Tensor:
-    tensor = view(point) if isinstance(point, Tensor | np.ndarray | np.generic) else None
-    where = f" in {name!r}" if name else ""
-    if tensor is None or tuple(tensor.shape) != tuple(shape) or tensor.dtype not in FLOATS:
-        got = tell_kind(point) if tensor is None else f"{tuple(tensor.shape)} of {tensor.dtype}"
-        raise ValueError(f"the state must be shaped like a row, {tuple(shape)}{where}, got {got}")
-    if tensor.device != device:
-        raise ValueError(f"the state must be on {device} like the rows, got {tensor.device}{where}")
-    return tensor
-
-
-def tell_dtype(x: Any) -> str:
-    dense = not isinstance(x, Tensor) or x.layout == torch.strided
-    return str(x.dtype) if dense else f"{x.dtype} in {x.layout}"
-
-
-def tell_kind(x: Any) -> str:
-    return "None" if x is None else f"{type(x).__name__}"
+    return f"has {tell_path(extra)}, which most rows lack"

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from robagg.attacks import attacks
 from robagg.data import splits
-from robagg.registry import Registry, fold
+from robagg.registry import Registry
 from robagg.rule import stages
 from robagg.task import tasks
 
@@ -172,11 +172,11 @@ def _check(cls: type[Any], registry: Registry[Any], source: str) -> None:
     if parameters is None or not parameters.frozen:
         raise ValueError(f"{cls.__name__} in the plugin {source} must be decorated with @dataclass(frozen=True)")
     for known in registry.classes().values():
-        if fold(cls.name()) in {fold(name) for name in (known.name(), *known.aliases)}:
+        for name in set(cls.names()) & set(known.names()):
             owner = _loaded[known.__module__].source if known.__module__ in _loaded else "robagg itself"
             raise ValueError(
-                f"the plugin {source} defines a {registry.kind} {cls.name()!r}, but {owner} has one of that name; "
-                "choose another class name"
+                f"the plugin {source} defines a {registry.kind} {name!r}, but {owner} has one of that name; "
+                "choose another"
             )
 
 

@@ -36,6 +36,11 @@ class Named:
     def name(cls) -> str:
         return cls.__name__.lower()
 
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """All names it is found by, folded; the other names of a parent are the parent's."""
+        return tuple(map(fold, (cls.name(), *cls.__dict__.get("aliases", ()))))
+
     def __str__(self) -> str:
         changed = []
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
@@ -80,9 +85,12 @@ class Registry(Generic[T]):
         """Make a class of a user's own known by its name (also as a decorator)."""
         if not (inspect.isclass(cls) and issubclass(cls, self.base)):
             raise TypeError(f"a {self.kind} must be a subclass of {self.base.__name__}, got {cls!r}")
-        taken = {fold(n) for known in self.classes().values() for n in (known.name(), *known.aliases)}
-        if fold(cls.name()) in taken and cls.name() not in self._added:
-            raise ValueError(f"there is a {self.kind} named {cls.name()!r} already; choose another class name")
+        known = {name for other in self.classes().values() for name in other.names()}
+        if cls.name() in self._added:  # it takes that one's place
+            known -= set(self._added[cls.name()].names())
+        for name in cls.names():
+            if name in known:
+                raise ValueError(f"there is a {self.kind} named {name!r} already; choose another name")
         self._added[cls.name()] = cls
         return cls
 
@@ -93,7 +101,7 @@ class Registry(Generic[T]):
     def find(self, name: str) -> type[T]:
         """The class of that name or alias; case, `-` and `_` do not matter."""
         known = self.classes()
-        by_name = {fold(n): cls for cls in known.values() for n in (cls.name(), *cls.aliases)}
+        by_name = {name: cls for cls in known.values() for name in cls.names()}
         if fold(name) in by_name:
             return by_name[fold(name)]
         raise ValueError(unknown(self.kind, name, known, by_name))

@@ -6,6 +6,7 @@ A rule is a frozen dataclass and a pure function. It writes one method (`GramRul
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from robagg.contract import aggregate
-from robagg.liars import F, check_f, count_liars, remaining_liars
+from robagg.liars import F, count_liars, read_f, remaining_liars
 from robagg.passes import Passes
 from robagg.registry import Named, Registry
 from robagg.sketch import Sketch
@@ -44,7 +45,9 @@ class Stage(Named, ABC):
     """Points it starts from or measures to: "origin", or "last" for the last aggregate."""
 
     def __post_init__(self) -> None:
-        check_f(getattr(self, "f", None), type(self).__name__)
+        given = getattr(self, "f", None)
+        if (f := read_f(given, type(self).__name__)) is not given:
+            object.__setattr__(self, "f", f)
 
     def count_liars(self, n: int) -> int:
         """f for n rows, checked against n."""
@@ -101,7 +104,8 @@ class Rule(Stage):
         """The verdict and the next state: one that remembers takes its last value as state, others hand it through."""
         stack, outcome = self.run(read(x), state=state, generator=generator, verdict=True)
         verdict = judge(str(self), stack, outcome)
-        return verdict, verdict.value if self.core.remembers else state
+        # A copy: who scales the value in place must not move where the next round starts.
+        return verdict, copy.deepcopy(verdict.value) if self.core.remembers else state
 
     def run(
         self,
@@ -119,7 +123,7 @@ class Rule(Stage):
         return aggregate(self, stack, weights=weights, state=state, generator=generator, verdict=verdict)
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        """Aggregate the rows behind `passes` of which f may lie; `shares` are client weights that sum to one."""
+        """Aggregate the rows behind `passes` of which f may lie; `shares` are the clients' weights as given."""
         raise TypeError(f"{type(self).__name__} must define solve or, as a GramRule, weights")
 
     def __rshift__(self, other: object) -> Rule:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,24 +21,18 @@ from torch import Tensor
 
 from robagg import kernels
 from robagg.kernels.reference import Rows
-from robagg.nest import (
+from robagg.leaf import (
     FLOATS,
-    Path,
-    check_form,
-    describe_leaf,
-    fill,
+    Order,
     flatten_leaf,
-    in_order,
-    list_leaves,
     order_in_memory,
     read_point,
     shape_like,
-    spell,
-    tell_difference,
     tell_dtype,
     tell_kind,
     view,
 )
+from robagg.nest import Path, agree, fill, in_order, read_rows, tell_path, walk
 
 # Squares of numbers within these bounds, summed over any number of coordinates, neither overflow nor vanish in float64.
 LARGE, SMALL = 2.0**450, 2.0**-450
@@ -62,10 +57,6 @@ class Stack:
     """Values of the leaves and of the counters -> the result in the kind that was given."""
     flatten: Callable[[Any], list[Tensor]]
     """One more point in the structure of the rows -> its vectors, in the order of the leaves."""
-
-    @property
-    def d(self) -> int:
-        return sum(rows[0].shape[0] for rows in self.leaves)
 
     @property
     def device(self) -> torch.device:
@@ -110,7 +101,11 @@ class Stack:
         if exponent == 0 and max(sizes) < LARGE:
             return self, 1.0
         scales = [min(2.0**exponent, FAR / size) if size > 0 else 1.0 for size in sizes]
-        leaves = [[rows[k].double() * scale for k, scale in enumerate(scales)] for rows in self.leaves]
+        # Only what is scaled is copied: one client's huge number must not make a copy of everybody's model.
+        leaves = [
+            [rows[k] if scale == 1.0 else rows[k].double() * scale for k, scale in enumerate(scales)]
+            for rows in self.leaves
+        ]
         return replace(self, leaves=tuple(leaves)), 2.0**-exponent
 
     def lower_medians(self) -> list[Tensor]:
@@ -121,10 +116,10 @@ class Stack:
 def read(x: Any) -> Stack:
     """Take an (n, d) tensor or array, a list of vectors, or a list of state dicts or other nests of arrays.
 
-    >>> read(torch.zeros(3, 5)).d
-    5
-    >>> read([{"w": np.zeros((2, 2)), "b": np.zeros(2)}] * 3).d
-    6
+    >>> [tuple(rows.shape) for rows in read(torch.zeros(3, 5)).leaves]
+    [(3, 5)]
+    >>> read([np.zeros(2), np.zeros(3), np.zeros(2)]).reasons
+    {1: 'has its vector as array float64 (3,) where most have array float64 (2,)'}
     """
     if isinstance(x, Tensor | np.ndarray):
         return _read_matrix(x)
@@ -155,38 +150,31 @@ def _read_matrix(x: Tensor | np.ndarray[Any, Any]) -> Stack:
 
 
 def _read_list(x: Sequence[Any]) -> Stack:
-    entries = [list_leaves(row) for row in x]
-    forms = [frozenset((path, describe_leaf(leaf)) for path, leaf in entry.items()) for entry in entries]
-    form, count = Counter(forms).most_common(1)[0]
-    first = forms.index(form)
-    check_form(form, first, entries[first])
-    kept = tuple(i for i, other in enumerate(forms) if other == form)
-    if 2 * count <= len(x):
-        other = next(i for i in range(len(x)) if i not in kept)
-        raise ValueError(
-            f"more than half of the rows must have one structure, got {count} of {len(x)}: "
-            f"row {other} {tell_difference(forms[other], form)}"
-        )
-    reasons = {i: tell_difference(forms[i], form) for i in range(len(x)) if i not in kept}
-    template, model, sound = x[first], entries[first], [entries[i] for i in kept]
-    dtypes = {path: view(model[path]).dtype for path in in_order(model)}  # type: ignore[union-attr]
-    groups = _group({path: dtype for path, dtype in dtypes.items() if dtype in FLOATS}, model)
-    integers = [path for path, dtype in dtypes.items() if dtype not in FLOATS]
-    orders = {path: order_in_memory(model[path]) for path in dtypes}
+    entries = read_rows(x)
+    first, reasons = agree(entries)
+    kept = tuple(i for i in range(len(x)) if i not in reasons)
+    model, specs, sound = entries[first].leaves, dict(entries[first].dress), [entries[i].leaves for i in kept]
+    paths = in_order(model)
+    groups = _group({path: model[path] for path in paths if model[path].dtype in FLOATS})
+    integers = [path for path in paths if model[path].dtype not in FLOATS]
+    orders = {path: _find_order([leaves[path] for leaves in sound]) for path in paths}
     leaves = tuple(_lay_out(sound, group, orders) for group in groups)
     device = leaves[0][0].device
 
     def rebuild(values: Sequence[Tensor], counters: Sequence[Tensor]) -> Any:
         result = dict(zip(integers, counters, strict=True))
         for group, value in zip(groups, values, strict=True):
-            parts = torch.split(value, [math.prod(model[path].shape) for path in group])
+            parts = torch.split(value, [model[path].numel() for path in group])
             # Each in memory of its own: who changes or saves one must not touch the others.
             result |= zip(group, parts if len(parts) == 1 else [part.clone() for part in parts], strict=True)
-        return fill(template, (), lambda path, leaf: shape_like(result[path], leaf, orders[path]))
+        return fill(x[first], (), lambda path: shape_like(result[path], specs[path], orders[path]))
 
     def flatten(point: Any) -> list[Tensor]:
-        entry = list_leaves(point)
-        parts = {p: read_point(entry.get(p), spell(p), model[p].shape, device) for p in dtypes if p not in integers}
+        nodes = {path: node for path, node, _ in walk(point)}
+        parts = {
+            path: read_point(nodes.get(path), tell_path(path) if path else "", model[path].shape, device)
+            for path in chain(*groups)
+        }
         return [_lay_out([parts], group, orders)[0] for group in groups]
 
     return Stack(
@@ -200,23 +188,26 @@ def _read_list(x: Sequence[Any]) -> Stack:
     )
 
 
-def _group(dtypes: dict[Path, torch.dtype], model: dict[Path, Any]) -> list[list[Path]]:
+def _group(leaves: dict[Path, Tensor]) -> list[list[Path]]:
     """Which leaves become one: the small ones of a dtype."""
     groups: dict[Any, list[Path]] = {}
-    for path, dtype in dtypes.items():
-        groups.setdefault(dtype if math.prod(model[path].shape) < SMALL_LEAF else path, []).append(path)
+    for path, leaf in leaves.items():
+        groups.setdefault(leaf.dtype if leaf.numel() < SMALL_LEAF else path, []).append(path)
     return list(groups.values())
 
 
-def _lay_out(
-    entries: Sequence[dict[Path, Any]], group: list[Path], orders: dict[Path, list[int] | None]
-) -> list[Tensor]:
+def _find_order(leaves: Sequence[Tensor]) -> Order:
+    """The order in memory that most rows have this leaf in: one client must not make the others be copied."""
+    counts = Counter(map(order_in_memory, leaves))
+    return min(counts, key=lambda order: (-counts[order], order))
+
+
+def _lay_out(rows: Sequence[Mapping[Path, Tensor]], group: list[Path], orders: dict[Path, Order]) -> list[Tensor]:
     """A vector from each row: its one leaf where it lies, or copies of several side by side."""
     if len(group) == 1:
-        return [flatten_leaf(view(entry[group[0]]), orders[group[0]]) for entry in entries]
+        return [flatten_leaf(leaves[group[0]], orders[group[0]]) for leaves in rows]
     pairs = [(path, orders[path]) for path in group]
-    with torch.no_grad():
-        return [torch.cat([flatten_leaf(entry[path], order) for path, order in pairs]) for entry in entries]
+    return [torch.cat([flatten_leaf(leaves[path], order) for path, order in pairs]) for leaves in rows]
 
 
 def _largest(row: Tensor) -> float:

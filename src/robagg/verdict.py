@@ -109,14 +109,14 @@ def judge(rule: str, stack: Stack, outcome: Outcome, *, distances_known: Tensor 
     `distances_known` (of the rows that are not broken) saves the pass that measures how far they are from the value.
     """
     n = stack.n
-    weights = torch.zeros(n, dtype=torch.float64)
-    distances = torch.full((n,), math.nan, dtype=torch.float64)
-    rejected = torch.ones(n, dtype=torch.bool)
+    weights = torch.zeros(n, dtype=torch.float64, device="cpu")
+    distances = torch.full((n,), math.nan, dtype=torch.float64, device="cpu")
+    rejected = torch.ones(n, dtype=torch.bool, device="cpu")
     kept = list(stack.kept)
     if outcome.weights is not None:
         weights[kept] = outcome.weights.cpu()
     distances[kept] = measure(stack, outcome.values) if distances_known is None else distances_known.cpu()
-    outside = torch.zeros(len(kept), dtype=torch.bool) if outcome.outside is None else outcome.outside.cpu()
+    outside = rejected.new_zeros(len(kept)) if outcome.outside is None else outcome.outside.cpu()
     rejected[kept] = outside if not outcome.verb else False
     tau = None if outcome.tau is None else float(outcome.tau)
     reach = distances[kept] if outcome.reach is None else outcome.reach.cpu()
@@ -146,7 +146,7 @@ def judge(rule: str, stack: Stack, outcome: Outcome, *, distances_known: Tensor 
 def measure(stack: Stack, values: Sequence[Tensor]) -> Tensor:
     """Distances (n,) of the rows to the value, in float64 and without overflow."""
     if not stack.kept:
-        return torch.zeros(0, dtype=torch.float64)
+        return torch.zeros(0, dtype=torch.float64, device="cpu")
     pairs = zip(stack.leaves, values, strict=True)
     distances = torch.stack([kernels.measure(rows, value) for rows, value in pairs]).sum(dim=0).sqrt().cpu()
     if any(rows[0].dtype == torch.float64 for rows in stack.leaves):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from robagg import CC, MCA, RFA, TQ, Huber, Sketch, kernels
-from robagg.kernels import cpu, reference, team
+from robagg.kernels import cpu, cpu_library, reference, team
 from robagg.kernels.reference import Sketched
 
 pytestmark = pytest.mark.skipif(not cpu.available(), reason="the C kernels are not built")
@@ -403,7 +403,28 @@ def test_tensors_that_lie_nowhere_are_refused() -> None:
             cpu.trim(rows, 0, 1, compute=F32)
     with pytest.raises(ValueError, match="must lie in the memory of the CPU, got one on meta"):
         cpu.sketch(draw(3, 5), anchors=[torch.zeros(5, device="meta")], compute=F32)
+    with pytest.raises(ValueError, match="must lie in the memory of the CPU, got one on meta"):
+        cpu.sketch(draw(3, 5), mix=torch.eye(3, dtype=torch.float64, device="meta"), compute=F32)
     assert cpu.trim(torch.zeros(3, 0), 0, 1, compute=F32)[0].shape == (0,)
+
+
+def test_rows_of_several_dtypes_are_one_leaf_on_every_path() -> None:
+    x = draw(5, 40)
+    rows, wide = [x[0].double(), x[1], x[2].double(), *x[3:]], x.double()
+    mix, weights = torch.full((2, 5), 0.2, dtype=torch.float64), torch.arange(5.0).double()
+    for module in (cpu, reference):
+        for m in (None, mix):
+            for got, wanted in zip(
+                (*module.sketch(rows, mix=m, compute=F64), module.shares(rows, 0, 1, mix=m, compute=F64)),
+                (*module.sketch(wide, mix=m, compute=F64), module.shares(wide, 0, 1, mix=m, compute=F64)),
+                strict=True,
+            ):
+                assert got is wanted is None or torch.equal(got, wanted)
+            assert torch.equal(
+                module.trim(rows, 0, 2, mix=m, compute=F64)[0], module.trim(wide, 0, 2, mix=m, compute=F64)[0]
+            )
+        assert torch.equal(module.combine(rows, weights, compute=F64)[0], module.combine(wide, weights, compute=F64)[0])
+        assert torch.equal(module.measure(rows, None), module.measure(wide, None))
 
 
 def test_the_environment_chooses_the_instruction_set(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,7 +436,7 @@ def test_the_environment_chooses_the_instruction_set(isa: str, monkeypatch: pyte
 
 
 def test_a_library_of_another_version_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu, "_ABI", -1)
+    monkeypatch.setattr(cpu_library, "_ABI", -1)
     assert cpu.load.__wrapped__() is None
 
 

@@ -105,8 +105,7 @@ def _walk(rule: Loop, x: Tensor, start: Tensor, h: int, f: int, tau: str, steps:
     sketch = Sketch(points @ points.T, spread, len(x), f, ("start",), ROUNDING[torch.float64])
     c = sketch.at("start")
     for _ in range(steps):
-        pull = rule.pull(sketch, c, sketch.squared_distances(c))
-        c = c * (1 - pull.strength.sum()) + sketch.on_rows(pull.strength)
+        c = rule.pull(sketch, c, sketch.squared_distances(c)).move(sketch, c)
     return centre + c @ points
 
 

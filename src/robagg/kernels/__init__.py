@@ -104,7 +104,7 @@ def walk(
         return cuda.walk(kind, gram, spread, n, f, iterations, **more)
     # A stack of matrices under vmap has no memory of its own to point at.
     plain = type(gram) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(gram)
-    if plain and gram.device.type == "cpu" and kind in cpu.KINDS and cpu.available():
+    if plain and gram.device.type == "cpu" and kind in cuda.KINDS and cpu.available():
         return cpu.walk(kind, gram, spread, n, f, iterations, **more)
     return None
 

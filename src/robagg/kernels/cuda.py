@@ -39,7 +39,7 @@ __all__ = [
     "trim",
     "walk",
 ]
-_HALF = (torch.float32, torch.float16, torch.bfloat16)
+_NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def combine(
 
 def _fits(row: Tensor, n: int, size: int, mix: Tensor | None, compute: torch.dtype) -> bool:
     few = size <= MOST and n <= (MOST if mix is None else MIXED)
-    return few and compute == torch.float32 and row.dtype in _HALF and 0 < row.shape[0] < 2**31 - 4096
+    return few and compute == torch.float32 and row.dtype in _NARROW and 0 < row.shape[0] < 2**31 - 4096
 
 
 def _plan(pass_: str, m: int, mix: Tensor | None) -> Plan:

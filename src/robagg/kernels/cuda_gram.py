@@ -20,6 +20,8 @@ else:
     tl = None  # set when a kernel is built, so that this module can be imported where Triton is not installed
 
 KINDS = ("tq", "huber", "cc", "rfa", "mca")
+UNBOUNDED = ("rfa", "mca")
+"""Those that have no tau."""
 
 
 def walk(
@@ -55,7 +57,7 @@ def walk(
         num_warps=1 if padded <= 32 else 4,
     )  # fmt: skip
     coefficients, reach, tau = out[:size], out[size : size + n], out[size + n]
-    if kind in ("rfa", "mca"):
+    if kind in UNBOUNDED:
         return coefficients, None, None, reach
     return coefficients, tau, outside.view(torch.bool), reach
 

@@ -162,7 +162,7 @@ def examine(
     squares = gram.diagonal()
     if squares.device.type == "cpu":  # twenty numbers: Python looks at them faster than torch
         s = squares.tolist()
-        met = torch.tensor(not all(x < math.inf for x in s) or sum(x < tiny for x in s[:n]) > few)
+        met = torch.tensor(not all(x < math.inf for x in s) or sum(x < tiny for x in s[:n]) > few, device="cpu")
     else:
         met = ~(squares < torch.inf).all() | ((squares[:n] < tiny).sum() > few)
     met = met if alarm is None else alarm | met
@@ -186,7 +186,7 @@ def tile(rows: Rows, columns: slice, compute: torch.dtype) -> Tensor:
 
 
 def mixed(mix: Tensor, x: Tensor) -> Tensor:
-    """`mix @ x`; on a CPU row by row in the dtype of x, on an accelerator in float64 (no TF32)."""
+    """`mix @ x`; on a CPU in the dtype of x, on an accelerator in float64 (no TF32)."""
     if x.device.type == "cpu":
         return mix.to(x.dtype) @ x
     return (mix @ x.double()).to(x.dtype)

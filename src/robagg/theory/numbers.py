@@ -7,14 +7,13 @@ import math
 from robagg.numeric import is_number, is_whole
 
 
-def check_counts(n: int, f: int) -> float:
-    """delta = f/n for f liars among n rows, which must be fewer than half."""
+def check_counts(n: int, f: int) -> None:
+    """f liars among n rows, which must be fewer than half."""
     for name, value in (("n", n), ("f", f)):
         if not is_whole(value):
             raise TypeError(f"{name} is wanted as a whole number of rows, got {value!r}")
     if f < 0 or n < 2 * f + 1:
         raise ValueError(f"the theory needs f >= 0 and n >= 2f+1, got n={n}, f={f}")
-    return int(f) / int(n)
 
 
 def check_delta(delta: float) -> float:

@@ -1,0 +1,56 @@
+"""The loop of a rule on the Gram matrix in C (walk in cpu.c): what cuda_gram.py does on a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+from torch import Tensor
+
+from robagg.kernels.cpu_library import Walk, load
+from robagg.kernels.cuda_gram import KINDS, UNBOUNDED
+
+
+def walk(
+    kind: str,
+    gram: Tensor,
+    spread: Tensor,
+    n: int,
+    f: int,
+    iterations: int,
+    parameter: float | None,
+    rounding: float,
+    blur: Tensor | None,
+    anchor: int | None,
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
+    """The whole loop of a rule; arguments and results as of `cuda_gram.walk`."""
+    library = load()
+    assert library is not None
+    size, gram = len(gram), gram.contiguous()
+    # One block for all that is written: coefficients, distances, tau, scratch.
+    room = torch.empty(5 * size + n + 1, dtype=torch.float64, device="cpu")
+    outside = torch.empty(n, dtype=torch.bool, device="cpu")
+    at = room.data_ptr()
+    job = Walk(
+        kind=KINDS.index(kind),
+        size=size,
+        n=n,
+        f=f,
+        iterations=iterations,
+        anchor=-1 if anchor is None else anchor,
+        parameter=float("nan") if parameter is None else parameter,
+        rounding=rounding,
+        blur=0.0 if blur is None else float(blur),
+        spread=float(spread),
+        gram=gram.data_ptr(),
+        c=at,
+        reach=at + 8 * size,
+        tau=at + 8 * (size + n),
+        scratch=at + 8 * (size + n + 1),
+        outside=outside.data_ptr(),
+    )
+    library.robagg_walk(ctypes.byref(job))
+    coefficients, reach, tau = room[:size], room[size : size + n], room[size + n]
+    if kind in UNBOUNDED:
+        return coefficients, None, None, reach
+    return coefficients, tau, outside, reach

@@ -1,0 +1,71 @@
+"""The compiled library (cpu.c) and what it takes: loaded with ctypes, which lets other Python threads run meanwhile."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+from pathlib import Path
+
+ISAS = ("plain", "avx2", "avx512")
+_ABI = 5
+
+
+class Job(ctypes.Structure):
+    """A pass over the rows: `struct job`."""
+
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("op", "isa", "wide", "threads")),
+        *((name, ctypes.c_int64) for name in ("n", "m", "anchors", "d", "lo", "hi")),
+        *((name, ctypes.c_void_p) for name in ("rows", "weights", "value", "spread", "gram", "alarm", "parallel")),
+    )
+
+
+class Walk(ctypes.Structure):
+    """The loop of a rule on the Gram matrix: `struct walk`."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("kind", "size", "n", "f", "iterations", "anchor")),
+        *((name, ctypes.c_double) for name in ("parameter", "rounding", "blur", "spread")),
+        *((name, ctypes.c_void_p) for name in ("gram", "c", "reach", "tau", "scratch", "outside")),
+    )
+
+
+@functools.cache
+def load() -> ctypes.CDLL | None:
+    """The library beside this file, or None where it is missing, does not load, or is of another version."""
+    path = Path(__file__).with_name("_cpu.dylib" if sys.platform == "darwin" else "_cpu.so")
+    try:
+        library = ctypes.CDLL(str(path))
+        if library.robagg_abi() != _ABI:
+            return None
+        library.robagg_run.argtypes = [ctypes.POINTER(Job)]
+        library.robagg_walk.argtypes = [ctypes.POINTER(Walk)]
+        library.robagg_walk.restype = None
+    except (OSError, AttributeError):
+        return None
+    return library
+
+
+def available() -> bool:
+    """Whether the library is there to run."""
+    return load() is not None
+
+
+def isas() -> tuple[str, ...]:
+    """The instruction sets of the library that this machine has, best last."""
+    library = load()
+    return () if library is None else ISAS[: library.robagg_isa() + 1]
+
+
+@functools.cache
+def isa() -> str:
+    """The instruction set that runs: the best there is, or the one that the environment names in ROBAGG_ISA."""
+    there = isas()
+    if not there:
+        raise RuntimeError("the CPU kernels are not there: build them with `python hatch_build.py` or reinstall robagg")
+    wanted = os.environ.get("ROBAGG_ISA", there[-1])
+    if wanted not in there:
+        raise ValueError(f"ROBAGG_ISA must be one of {', '.join(there)} on this machine, got {wanted}")
+    return wanted

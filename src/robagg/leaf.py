@@ -1,0 +1,148 @@
+"""One leaf of what a client sent, a tensor or an array: seen as a tensor, told in words, laid flat, shaped again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+NUMBERS = frozenset((*FLOATS, *INTEGERS))
+ARRAYS = (Tensor, np.ndarray, np.generic)
+LAZY = (UninitializedParameter, UninitializedBuffer)
+
+Spec = tuple[Any, ...]
+"""What must agree between clients: library, dtype, shape, and of a tensor the device."""
+Order = tuple[int, ...]
+"""In which order a leaf's dimensions lie in memory; () is the usual one."""
+
+
+class UnusableError(TypeError):
+    """A leaf that no row may have. Its message ends the sentence `row 3 has 'w' ...`."""
+
+
+def read_leaf(leaf: Any) -> tuple[Spec, Tensor]:
+    """What is said of a leaf, and a plain tensor over its memory, with which nothing can go wrong any more."""
+    if not isinstance(leaf, ARRAYS):
+        raise UnusableError(f"as {tell_kind(leaf)} where a tensor or an array is wanted")
+    if not isinstance(leaf, Tensor) and isinstance(leaf, np.ma.MaskedArray):
+        raise UnusableError(f"as {tell_kind(leaf)} where an array without a mask is wanted, such as x.filled(0.0)")
+    if type(leaf) is not Tensor and isinstance(leaf, LAZY):
+        raise UnusableError("as a parameter that has no shape yet")
+    tensor = view(leaf)
+    if tensor is None or (dtype := tensor.dtype) not in NUMBERS:
+        raise UnusableError(f"as {tell_dtype(leaf)} where dense real numbers of a common dtype are wanted")
+    if not _has_memory(tensor):
+        raise UnusableError("without the memory that its shape needs")
+    if isinstance(leaf, Tensor):
+        return ("tensor", dtype, tensor.shape, tensor.device), tensor
+    return ("array", leaf.dtype, leaf.shape), tensor
+
+
+def tell_spec(kind: str, dtype: Any = "", shape: Sequence[int] | None = None, device: Any = "") -> str:
+    """A spec in words."""
+    words = (str(part) for part in (kind, dtype, "" if shape is None else tuple(shape), device) if part != "")
+    return cut(" ".join(words))
+
+
+def view(leaf: Any) -> Tensor | None:
+    """A tensor over the same memory (None: no such dtype in torch). It is never written to."""
+    if isinstance(leaf, Tensor):
+        if type(leaf) is not Tensor:  # a class of the client's own may answer anything
+            with torch._C.DisableTorchFunctionSubclass():
+                leaf = leaf.as_subclass(Tensor)
+        if leaf.layout != torch.strided:
+            return None
+        plain: Tensor = leaf.detach() if leaf.requires_grad else leaf
+        # A view may carry its sign as a flag (`z.conj().imag`), which readers of raw memory do not see.
+        return plain.resolve_neg() if plain.is_neg() else plain
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise TypeError("an array without a mask is wanted, such as x.filled(0.0), got MaskedArray")
+    array = np.asarray(leaf)
+    size = array.dtype.itemsize
+    if array.dtype.kind not in "fiub" or size > 8 or (array.dtype.kind == "u" and size > 1):
+        return None
+    odd = not array.flags.aligned or any(stride < 0 or stride % size for stride in array.strides)
+    if odd or not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.writeable and array.size:
+        array = np.asarray(_Writable(array))
+    return torch.from_numpy(array)
+
+
+class _Writable:
+    """Presents read-only memory (as received messages are) as writable, because torch warns about it otherwise."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        interface = array.__array_interface__
+        self.array = array
+        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
+
+
+def _has_memory(tensor: Tensor) -> bool:
+    """Whether all its numbers lie in memory: a storage may have been freed or shrunk, and some tensors have none."""
+    there = tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.itemsize
+    if tensor.is_contiguous():
+        needed = tensor.nbytes
+    else:
+        last = sum((count - 1) * stride for count, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        needed = (last + 1) * tensor.itemsize
+    elsewhere = not (tensor.is_cpu or tensor.is_cuda)  # other devices, such as meta, have no addresses to look at
+    return not needed or (needed <= there and (elsewhere or tensor.data_ptr() != 0))
+
+
+def order_in_memory(tensor: Tensor) -> Order:
+    """The order in which flattening copies nothing (channels-last)."""
+    if tensor.ndim < 2 or tensor.is_contiguous():
+        return ()
+    strides = tensor.stride()
+    order = tuple(sorted(range(tensor.ndim), key=lambda k: (-strides[k], k)))
+    return () if order == tuple(range(tensor.ndim)) else order
+
+
+def flatten_leaf(tensor: Tensor, order: Order) -> Tensor:
+    """A leaf as a vector, its dimensions taken in this order."""
+    if order:
+        tensor = tensor.permute(order)
+    return tensor if tensor.ndim == 1 else tensor.reshape(-1)
+
+
+def shape_like(value: Tensor, spec: Spec, order: Order) -> Any:
+    """A vector as a leaf again, whose dimensions it has in this order."""
+    kind, dtype, shape = spec[:3]
+    if order:
+        value = value.reshape([shape[k] for k in order]).permute([order.index(k) for k in range(len(order))])
+    else:
+        value = value.reshape(shape)
+    return value.to(dtype) if kind == "tensor" else value.numpy().astype(dtype, copy=False)
+
+
+def read_point(point: Any, name: str, shape: Sequence[int], device: torch.device) -> Tensor:
+    """A leaf of a rule's state, shaped like that of a row."""
+    tensor = view(point) if isinstance(point, ARRAYS) else None
+    where = f" in {name}" if name else ""
+    if tensor is None or tuple(tensor.shape) != tuple(shape) or tensor.dtype not in FLOATS:
+        got = tell_kind(point) if tensor is None else f"{tuple(tensor.shape)} of {tensor.dtype}"
+        raise ValueError(f"the state must be shaped like a row, {tuple(shape)}{where}, got {got}")
+    if tensor.device != device:
+        raise ValueError(f"the state must be on {device} like the rows, got {tensor.device}{where}")
+    return tensor
+
+
+def tell_dtype(x: Any) -> str:
+    dense = not isinstance(x, Tensor) or x.layout == torch.strided
+    return cut(str(x.dtype) if dense else f"{x.dtype} in {x.layout}")
+
+
+def tell_kind(x: Any) -> str:
+    return "None" if x is None else cut(type(x).__name__)
+
+
+def cut(text: str, most: int = 80) -> str:
+    """The text, or its beginning: what clients name things must not fill a log."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
