@@ -17,6 +17,8 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRec
 from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 
+from robagg.flower import RobustStrategy, RoundReport
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flower"
 if str(EXAMPLE) not in sys.path:
     sys.path.append(str(EXAMPLE))
@@ -102,6 +104,14 @@ def flatten(numbers: Numbers) -> np.ndarray:
 
 def honest_mean(model: Numbers, n: int) -> np.ndarray:
     return np.mean([flatten(draw_update(model, i)) for i in range(n)], axis=0)
+
+
+def watch(strategy: RobustStrategy) -> list[RoundReport]:
+    """The reports that the strategy makes from now on."""
+    seen: list[RoundReport] = []
+    enter = strategy.journal.enter
+    strategy.journal.enter = lambda report: (seen.append(report), enter(report))[1]  # type: ignore[method-assign]
+    return seen
 
 
 Hostile = Callable[[ArrayRecord, ArrayRecord, MetricRecord], RecordDict]

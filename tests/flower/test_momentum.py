@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ def send(app: ClientApp, context: Context, numbers: Any, kind: str = "train") ->
     return app(Message(content, dst_node_id=7, message_type=kind), context)
 
 
-def make_app(mu: float, trained: list[Any]) -> ClientApp:
-    app = ClientApp(mods=[worker_momentum(mu)])
+def make_app(mu: float, trained: list[Any], **options: Any) -> ClientApp:
+    app = ClientApp(mods=[worker_momentum(mu, **options)])
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
@@ -94,6 +95,36 @@ def test_another_model_starts_anew() -> None:
     other = draw_model(shapes={"w": (4,)})
     sent = unpack(send(make_app(0.5, [draw_update(other, 0)]), context, other).content["arrays"])  # type: ignore[arg-type]
     assert np.allclose(sent["w"] - other["w"], 0.5 * (draw_update(other, 0)["w"] - other["w"]), atol=1e-6)
+
+
+def test_what_is_no_copy_of_the_model_is_sent_as_it_is_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+    part = {"layer.bias": np.ones(7, np.float32)}
+    misshapen = MODEL | {"layer.bias": np.ones(8, np.float32)}
+    for replies, why in (([part, part], "lacks layer.weight, head.weight"), ([misshapen], "has the shape (8,)")):
+        caplog.clear()
+        app, context = make_app(0.9, list(replies)), make_context()
+        for row in replies:
+            sent = unpack(send(app, context, MODEL).content["arrays"])  # type: ignore[arg-type]
+            assert np.array_equal(flatten(sent), flatten(row))
+        assert len(caplog.messages) == 1 and why in caplog.messages[0]
+    caplog.clear()
+    message = Message(RecordDict({"config": ConfigRecord()}), dst_node_id=7, message_type="train")
+    sent = unpack(make_app(0.9, [MODEL])(message, make_context()).content["arrays"])  # type: ignore[arg-type]
+    assert np.array_equal(flatten(sent), flatten(MODEL))
+    assert "the message holds 0 array records where one is expected" in caplog.text
+
+
+def test_a_text_is_one_pattern() -> None:
+    statistics = {"bn.running_mean": np.zeros(3, np.float32)}
+    row = draw_update(MODEL, 0) | {"bn.running_mean": np.full(3, 5.0, np.float32)}
+    for aside in ("bn.running_mean", "*running_mean", ["bn.*"]):
+        app = make_app(0.9, [row], aside=aside)
+        sent = unpack(send(app, make_context(), MODEL | statistics).content["arrays"])  # type: ignore[arg-type]
+        assert np.array_equal(sent["bn.running_mean"], row["bn.running_mean"])
+        assert not np.allclose(sent["layer.bias"], row["layer.bias"])
+    with pytest.raises(TypeError, match=r"one pattern of names or several, got \(3, 4\)"):
+        worker_momentum(0.9, aside=(3, 4))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mu", [-0.1, 1.0, 2.0])

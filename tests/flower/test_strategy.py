@@ -29,6 +29,7 @@ from flower.federation import (
     pack,
     run_round,
     unpack,
+    watch,
 )
 from robagg.flower import RobustStrategy, RoundReport
 
@@ -38,14 +39,6 @@ MODEL = draw_model()
 
 def honest(n: int = N, **metrics: Any) -> list[Any]:
     return [fill(draw_update(MODEL, i), **metrics) for i in range(n)]
-
-
-def watch(strategy: RobustStrategy) -> list[RoundReport]:
-    """The reports that the strategy makes from now on."""
-    seen: list[RoundReport] = []
-    enter = strategy.journal.enter
-    strategy.journal.enter = lambda report: (seen.append(report), enter(report))[1]  # type: ignore[method-assign]
-    return seen
 
 
 def test_mean_gives_what_fedavg_gives() -> None:
@@ -332,6 +325,18 @@ def test_observe_gives_fedavgs_model_and_the_rules_verdict() -> None:
     assert run_round(strategy, pack(MODEL), contents)[0] is None
 
 
+def test_a_rule_that_looks_on_remembers_as_one_that_decides() -> None:
+    told: list[list[RoundReport]] = []
+    for observe in (False, True):
+        strategy = RobustStrategy(ra.CC(f=2, tau=0.05), observe=observe)
+        told.append(watch(strategy))
+        for server_round in (1, 2, 3):
+            run_round(strategy, pack(MODEL), honest(), server_round)
+    decided, observed = told
+    assert decided[2].nodes != decided[0].nodes
+    assert [report.nodes for report in observed] == [report.nodes for report in decided]
+
+
 def test_a_rule_that_remembers_gets_its_last_value() -> None:
     rule = ra.CC(f=2, tau=0.05)
     strategy = RobustStrategy(rule)
@@ -394,6 +399,35 @@ def test_a_function_for_metrics_of_ones_own_is_used_and_may_fail() -> None:
     _, metrics = run_round(strategy, pack(MODEL), [RecordDict(), *honest()])
     assert metrics["count"] == N
     assert evaluate(strategy, [tell(accuracy=1.0)] * 3) == MetricRecord()
+
+
+@pytest.mark.parametrize("observe", [False, True])
+@pytest.mark.parametrize("around", [None, FedAvg, FedAdam])
+def test_a_function_for_metrics_that_fails_costs_the_metrics_of_the_round_only(observe: bool, around: Any) -> None:
+    def fail(records: list[RecordDict], key: str) -> MetricRecord:
+        raise ZeroDivisionError
+
+    options: Any = {"train_metrics_aggr_fn": fail}
+    inside = {"around": around(**options)} if around else options
+    strategy = RobustStrategy("tq", observe=observe, **inside)
+    arrays, metrics = run_round(strategy, pack(MODEL), honest())
+    assert arrays is not None
+    assert "loss" not in metrics
+    assert metrics["robagg-replies"] == N
+    assert (strategy.around or strategy).train_metrics_aggr_fn is fail
+
+
+def test_a_function_for_metrics_sees_the_clients_replies_and_nothing_else() -> None:
+    """Not the one reply that the strategy inside gets, which holds what the function itself has made."""
+    seen: list[int] = []
+
+    def rename(records: list[RecordDict], key: str) -> MetricRecord:
+        seen.append(len(records))
+        return MetricRecord({"first": records[0]["metrics"]["loss"]})  # type: ignore[index]
+
+    _, metrics = run_round(RobustStrategy("tq", around=FedAdam(train_metrics_aggr_fn=rename)), pack(MODEL), honest())
+    assert metrics["first"] == 1.0
+    assert seen == [N]
 
 
 @pytest.mark.parametrize("told", [None, {"count": 1}, MetricRecord({"count": 1})])

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robagg import CM, Mean
+from robagg import CM
 from robagg.flower.model import Flat, GlobalModel, Spec
 from robagg.flower.screen import Reply
 from robagg.liars import QuorumError
@@ -46,7 +46,7 @@ def combine(
         model: what the replies started from.
         replies: all n that came with content; those with a reason are the broken rows.
         state: what the last round handed on.
-        max_weight: weigh by claimed sizes, none above this share; None counts every reply alike.
+        max_weight: weigh by claimed sizes, which lift none above this share; None counts every reply alike.
     """
     broken = {i: reply.reason for i, reply in enumerate(replies) if reply.reason}
     kept = [i for i in range(len(replies)) if i not in broken]
@@ -84,15 +84,36 @@ def measures_from_origin(rule: Rule) -> bool:
 
 
 def share_by_size(verdict: Verdict, sizes: list[float], most: float) -> Tensor:
-    """The weights (n,) that the rule left times each row's capped share of the claimed sizes; their sum stays."""
+    """The rule's weights (n,) times the claimed sizes; their sum stays.
+
+    A claim lifts no row above `most`, and none by more than the factor that lifts an equal share there: that the rule
+    gives it little weight may be all that keeps a far row harmless. What the rule alone gives a row is always allowed.
+    """
     believed = [i for i, weight in enumerate(verdict.weights.tolist()) if weight != 0]
-    if not believed:
-        return verdict.weights
-    column = np.zeros((len(believed), 1), np.float32)
-    shares = Mean(f=0, max_weight=most).explain(column, weights=[sizes[i] for i in believed]).weights
+    alone = verdict.weights[believed]
+    limits = torch.minimum(alone * max(1.0, most * len(believed)), alone.clamp(min=most))
     weights = torch.zeros_like(verdict.weights)
-    weights[believed] = verdict.weights[believed] * shares
-    return weights * (verdict.weights.sum() / weights.sum())
+    weights[believed] = fill(alone * alone.new_tensor(sizes)[believed], alone, limits)
+    return weights
+
+
+def fill(wanted: Tensor, alone: Tensor, limits: Tensor) -> Tensor:
+    """Weights in proportion to `wanted`, with the sum of `alone`: what some have above their limit goes to the others.
+
+    >>> fill(torch.tensor([8.0, 1.0, 1.0]), torch.tensor([0.2, 0.4, 0.4]), torch.tensor([0.5, 0.5, 0.5]))
+    tensor([0.5000, 0.2500, 0.2500])
+    """
+    full = torch.zeros_like(wanted, dtype=torch.bool)
+    while not bool(full.all()):
+        free = wanted.masked_fill(full, 0.0)
+        if not free.any():  # those that claim nothing take what is left as the rule would deal it out
+            free = alone.masked_fill(full, 0.0)
+        free = free / free.max()  # the sum of claims may overflow
+        part = torch.where(full, limits, free / free.sum() * (alone.sum() - limits[full].sum()))
+        if not bool((over := part > limits * (1 + 1e-12)).any()):
+            return part
+        full |= over
+    return limits
 
 
 def _move(value: Flat, parts: Sequence[tuple[Flat, float]]) -> Flat:

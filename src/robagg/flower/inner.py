@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 
+import numpy as np
 from flwr.app import ArrayRecord, Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
 from robagg.flower.combine import Combined
-from robagg.flower.model import GlobalModel, pack
+from robagg.flower.metrics import call
+from robagg.flower.model import Flat, GlobalModel, Spec, pack
+from robagg.flower.npy import UnfitError
+from robagg.flower.quote import quote
 
 SHARED = (
     "fraction_train",
@@ -33,26 +39,64 @@ def hand_on(
     told = MetricRecord({**metrics, inner.weighted_by_key: 1.0})
     content = RecordDict({inner.arrayrecord_key: model.record(combined.values), "metrics": told})
     reply = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
-    arrays, _ = inner.aggregate_train(server_round, [reply])
+    # The metrics are made already, and a function of the user's need not find in its own result what it reads.
+    with metrics_by(inner, lambda contents, size_key: MetricRecord()):
+        arrays, _ = inner.aggregate_train(server_round, [reply])
     if arrays is None:
         return None
-    result = ArrayRecord()
-    for spec in model.specs.values():
-        own = combined.values[spec.name] if spec.aside else arrays[spec.name].numpy()
-        result[spec.name] = pack(spec, own.ravel(order="F" if spec.fortran else "C"))
-    return result
+    return fit(arrays, model, {spec.name: combined.values[spec.name] for spec in model.specs.values() if spec.aside})
 
 
 def average_plainly(
+    strategy: FedAvg,
     aggregate: Callable[..., tuple[ArrayRecord | None, MetricRecord | None]],
     server_round: int,
     messages: list[Message],
-    told: MetricRecord,
+    model: GlobalModel,
 ) -> tuple[ArrayRecord | None, MetricRecord]:
-    """What a strategy without a rule makes of the replies, with what the rule has to say; if it raises, nothing."""
+    """What a strategy's own way to aggregate makes of the replies, without a rule; if it raises, nothing."""
     try:
-        arrays, metrics = aggregate(server_round, messages)
+        with metrics_by(strategy, partial(call, strategy.train_metrics_aggr_fn)):
+            arrays, metrics = aggregate(server_round, messages)
+        return None if arrays is None else fit(arrays, model, {}), metrics or MetricRecord()
     except Exception as error:
-        logging.getLogger("flwr").error("robagg: plain averaging failed, the model is kept: %s", error)
-        arrays, metrics = None, None
-    return arrays, MetricRecord({**(metrics or {}), **told})
+        logging.getLogger("flwr").error("robagg: plain averaging failed, the model is kept: %s", quote(error, 300))
+        return None, MetricRecord()
+
+
+@contextmanager
+def metrics_by(strategy: FedAvg, function: Callable[[list[RecordDict], str], MetricRecord]) -> Iterator[None]:
+    """Let a strategy aggregate metrics by another function for once."""
+    own = strategy.train_metrics_aggr_fn
+    strategy.train_metrics_aggr_fn = function
+    try:
+        yield
+    finally:
+        strategy.train_metrics_aggr_fn = own
+
+
+def fit(arrays: ArrayRecord, model: GlobalModel, own: Mapping[str, Flat]) -> ArrayRecord:
+    """Another strategy's arrays in the model's dtypes; those in `own`, which are flat, are taken instead.
+
+    FedAvg makes floating numbers of whole ones, and they would be measured as if they were weights in the next round.
+    """
+    if arrays.keys() != model.specs.keys():
+        raise UnfitError(f"arrays named as the model's are wanted, got {quote(', '.join(arrays))}")
+    result = ArrayRecord()
+    for spec in model.specs.values():
+        value = own[spec.name] if spec.name in own else _cast(arrays[spec.name].numpy(), spec)
+        result[spec.name] = pack(spec, value)
+    return result
+
+
+def _cast(value: Flat, spec: Spec) -> Flat:
+    """The flat numbers in the model's dtype, whole ones rounded."""
+    if value.shape != spec.shape or value.dtype.kind not in "fiub":
+        came = f"{quote(value.dtype)} of shape {value.shape}"
+        raise UnfitError(f"{spec.name!r} is wanted as real numbers of shape {spec.shape}, got {came}")
+    whole = np.rint(value) if spec.whole and value.dtype.kind == "f" else value
+    with np.errstate(over="ignore", invalid="ignore"):
+        numbers = whole.astype(spec.dtype)
+    if spec.whole and not np.array_equal(numbers, whole):
+        raise UnfitError(f"{spec.name!r} holds numbers that are none in {spec.dtype}")
+    return numbers.ravel(order="F" if spec.fortran else "C")

@@ -49,8 +49,9 @@ class Spec:
 class GlobalModel:
     """The arrays that a round starts from."""
 
-    def __init__(self, arrays: ArrayRecord, aside: Sequence[str] = STATISTICS) -> None:
+    def __init__(self, arrays: ArrayRecord, aside: str | Sequence[str] = STATISTICS) -> None:
         self.arrays = arrays
+        aside = read_patterns(aside)
         self.specs = {name: _describe(name, array, aside) for name, array in arrays.items()}
         if not self.measured:
             raise ValueError(
@@ -80,6 +81,18 @@ class GlobalModel:
     def record(self, values: Mapping[str, Flat]) -> ArrayRecord:
         """Flat values of every array as a record like the one that was sent."""
         return ArrayRecord({spec.name: pack(spec, values[spec.name]) for spec in self.specs.values()})
+
+
+def read_patterns(aside: str | Sequence[str]) -> tuple[str, ...]:
+    """Patterns of names; a text is one pattern, not as many as it has letters.
+
+    >>> read_patterns("*running_mean")
+    ('*running_mean',)
+    """
+    patterns = (aside,) if isinstance(aside, str) else tuple(aside)
+    if not all(isinstance(pattern, str) for pattern in patterns):
+        raise TypeError(f"aside wants one pattern of names or several, got {aside!r}")
+    return patterns
 
 
 def pack(spec: Spec, value: Flat) -> Array:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from flwr.app import Array
 
+from robagg.flower.quote import quote
+
 if TYPE_CHECKING:
     from robagg.flower.model import Spec
 
@@ -26,7 +28,7 @@ class UnfitError(ValueError):
 def view(array: Array, spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:
     """The flat numbers of a reply's array, in the dtype and memory order of the model's."""
     if array.stype != NUMPY:
-        raise UnfitError(f"{spec.name!r} is serialised as {_short(array.stype)}, not as {NUMPY}")
+        raise UnfitError(f"{spec.name!r} is serialised as {quote(array.stype)}, not as {NUMPY}")
     data = array.data
     if len(data) == len(spec.header) + spec.nbytes and data.startswith(spec.header):
         return look(data, spec.dtype, len(spec.header))
@@ -36,12 +38,13 @@ def view(array: Array, spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:
     try:
         dtype, shape, fortran, offset = read_header(data)
     except Exception as error:
-        raise UnfitError(f"{spec.name!r} is no readable array: {_short(error)}") from None
+        raise UnfitError(f"{spec.name!r} is no readable array: {quote(error)}") from None
     if shape != spec.shape:
-        raise UnfitError(f"{spec.name!r} has the shape {_short(shape)} where {spec.shape} is expected")
-    real = dtype == spec.dtype if spec.whole else dtype.kind == "f" and dtype.itemsize <= 8
-    if not real:
-        raise UnfitError(f"{spec.name!r} holds {_short(dtype)} where {spec.dtype} is expected")
+        raise UnfitError(f"{spec.name!r} has the shape {quote(shape)} where {spec.shape} is expected")
+    # Whole numbers for floating ones are sound: FedAvg averages integer arrays, and clients go on counting in theirs.
+    fits = np.can_cast(dtype, spec.dtype) if spec.whole else dtype.kind in "fiub" and dtype.itemsize <= 8
+    if not fits:
+        raise UnfitError(f"{spec.name!r} holds {quote(dtype)} where {spec.dtype} is expected")
     if len(data) - offset != spec.size * dtype.itemsize:
         raise UnfitError(
             f"{spec.name!r} has {len(data) - offset} bytes of numbers where {spec.size} {dtype} are expected"
@@ -73,9 +76,3 @@ def read_header(data: bytes) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]
     if any(length < 0 for length in shape):
         raise ValueError(f"lengths below 0: {shape}")
     return dtype, tuple(shape), bool(fortran), head.tell()
-
-
-def _short(text: object) -> str:
-    """What an attacker wrote, cut so that it does not fill the log."""
-    line = " ".join(str(text).split())
-    return line if len(line) <= 80 else f"{line[:77]}..."

@@ -11,6 +11,7 @@ from flwr.app import Message, MetricRecord
 
 from robagg.flower.model import Flat, GlobalModel
 from robagg.flower.npy import UnfitError, view
+from robagg.flower.quote import quote_end
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def screen(
         # A dead node's error does not carry its id, but it does say which message it is about.
         node = nodes.get(message.metadata.reply_to_message_id, message.metadata.src_node_id)
         if message.has_error():
-            failed.setdefault(node, f"error {message.error.code}: {_first_line(message.error.reason)}")
+            failed.setdefault(node, f"error {message.error.code}: {quote_end(message.error.reason)}")
         elif node not in given:  # one node, one voice
             given[node] = _screen_one(node, message, model, size_key, needs_size)
     for node in nodes.values():
@@ -81,7 +82,7 @@ def _screen_one(node: int, message: Message, model: GlobalModel | None, size_key
     except UnfitError as unfit:
         return Reply(node, message, reason=str(unfit))
     except Exception as error:  # whatever a hostile message can provoke must not end the run
-        return Reply(node, message, reason=f"unreadable ({type(error).__name__}: {_first_line(error)})")
+        return Reply(node, message, reason=f"unreadable ({type(error).__name__}: {quote_end(error)})")
     return Reply(node, message, arrays, metrics, size)
 
 
@@ -118,17 +119,10 @@ def _read_metrics(message: Message, size_key: str, needs_size: bool) -> tuple[Me
     except OverflowError:
         size = math.inf
     if not 0 <= size < math.inf:
-        raise UnfitError(f"claims {_first_line(claim)} as its {size_key!r}")
+        raise UnfitError(f"claims {quote_end(claim)} as its {size_key!r}")
     return metrics, size
 
 
 def _name(names: list[str]) -> str:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"{_first_line(names[0])!r}{more}"
-
-
-def _first_line(text: object) -> str:
-    """What somebody else wrote, cut so that it does not fill the log; of a traceback, its end says most."""
-    lines = [line.strip() for line in str(text)[-2000:].splitlines() if line.strip()]
-    last = lines[-1] if lines else ""
-    return last if len(last) <= 120 else f"{last[:117]}..."
+    return f"'{quote_end(names[0])}'{more}"

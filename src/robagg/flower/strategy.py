@@ -15,7 +15,7 @@ from robagg.flower.decide import decide
 from robagg.flower.inner import SHARED, average_plainly, hand_on
 from robagg.flower.journal import Journal, OnReject, logger
 from robagg.flower.metrics import summarise
-from robagg.flower.model import STATISTICS, GlobalModel
+from robagg.flower.model import STATISTICS, GlobalModel, read_patterns
 from robagg.flower.report import RoundReport
 from robagg.flower.sampling import ask_present, wait_for_nodes
 from robagg.flower.screen import screen
@@ -39,8 +39,8 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             evaluation are then its own.
         weighted: weigh believed replies by their claimed number of examples. The number is a claim, so the default
             counts every reply alike.
-        max_weight: the largest share that a claim can give one reply. An equal share is always allowed, so the default
-            changes nothing with ten believed replies or fewer.
+        max_weight: the largest share of all that a claim can lift one reply to, where the rule alone gives it less. An
+            equal share is always allowed, so the default changes nothing with ten believed replies or fewer.
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         observe: aggregate as FedAvg (or `around`) would, and only report what the rule would have done.
         on_reject: called with round, node id and reason for each reply that is rejected.
@@ -85,7 +85,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self.max_weight = max_weight if weighted else None
         self.min_valid_replies = min_valid_replies or 1
         self.observe = observe
-        self.aside = (aside,) if isinstance(aside, str) else tuple(aside)
+        self.aside = read_patterns(aside)
         self.journal = Journal(log_file, on_reject, warn_after)
         self._model: GlobalModel | None = None
         self._asked: list[Message] = []
@@ -156,16 +156,19 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         report = replace(report, round=server_round, observed=self.observe)
         self.journal.enter(report)
         self._warn_of_equal_shares(report)
+        if combined is not None:
+            self._state = combined.state
         if self.observe:
-            aggregate = super().aggregate_train if self.around is None else self.around.aggregate_train
-            return average_plainly(aggregate, server_round, messages, report.to_metrics())
+            inside: FedAvg = self if self.around is None else self.around
+            aggregate = super().aggregate_train if self.around is None else inside.aggregate_train
+            arrays, metrics = average_plainly(inside, aggregate, server_round, messages, self._model)
+            return arrays, MetricRecord({**metrics, **report.to_metrics()})
         if combined is None:
             return None, report.to_metrics()
-        self._state = combined.state
         accepted = [reply for reply, node in zip(screened.given, report.nodes, strict=False) if not node.rejected]
         metrics = summarise(self.train_metrics_aggr_fn, accepted, self.rule, self.weighted_by_key)
         if self.around is None:
-            arrays: ArrayRecord | None = self._model.record(combined.values)
+            arrays = self._model.record(combined.values)
         else:
             arrays = hand_on(self.around, server_round, self._model, combined, metrics)
         metrics.update(report.to_metrics())
