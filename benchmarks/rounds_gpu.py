@@ -42,8 +42,6 @@ VARIANTS: list[Variant] = [
     ("unfold", False, "tf32", False),
     ("unfold", True, "float32", True),
     ("unfold", True, "bfloat16", True),
-    ("chunk", True, "tf32", True),
-    ("shift", True, "tf32", True),
     ("grouped", False, "tf32", False),
     ("loop", True, "tf32", True),
 ]

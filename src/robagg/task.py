@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from robagg.attack import Attack
 from robagg.data import Dataset, Split
 from robagg.registry import Named, Registry
 from robagg.rule import Rule
-from robagg.train import LOSSES, Federation, Loop, Progress, Result, Settings, choose_device
+from robagg.train import LOSSES, Federation, Settings, choose_device
 from robagg.train.seeds import derive, generator
 
 
@@ -63,6 +63,8 @@ def federate(
 ) -> tuple[Federation, Dataset]:
     """The clients of a task, each with its shard of the data, ready for their first round."""
     dataset = _load(task, root)
+    if task.loss not in LOSSES:
+        raise ValueError(f"the loss of {task} must be one of {', '.join(LOSSES)}, got {task.loss!r}")
     shards = split.split(dataset.train_y, n, f, generator=generator(seed, "split"))
     federation = Federation(
         task.build(dataset, derive(seed, "weights")),
@@ -82,16 +84,10 @@ def federate(
 
 @lru_cache(maxsize=1)
 def _load(task: Task, root: str | Path | None) -> Dataset:
-    """The last data set stays in memory: the runs of a sweep share it."""
-    return task.load(root)
-
-
-def simulate(
-    task: Task, rule: Rule, attack: Attack, split: Split, *, progress: Progress | None = None, **options: Any
-) -> Result:
-    """Train a task under attack; `options` are those of `federate`."""
-    federation, dataset = federate(task, rule, attack, split, **options)
-    return Loop(federation, (dataset.test_x, dataset.test_y), progress=progress).run()
+    """The last data set stays in memory, in the models' dtype: the runs of a sweep share it."""
+    dataset = task.load(root)
+    wide = {name: getattr(dataset, name) for name in ("train_x", "test_x")}
+    return replace(dataset, **{name: x.float() for name, x in wide.items() if x.is_floating_point()})
 
 
 tasks: Registry[Task] = Registry("task", Task, "robagg.tasks")  # type: ignore[type-abstract]

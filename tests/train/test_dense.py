@@ -190,12 +190,11 @@ def test_fewer_clients_get_their_own_rows() -> None:
 
 
 @pytest.mark.parametrize("name", ["cnn", "resnet20"])
-@pytest.mark.parametrize("method", ["unfold", "chunk", "shift"])
-def test_nothing_is_read_back_to_the_host(name: str, method: str) -> None:
+def test_nothing_is_read_back_to_the_host(name: str) -> None:
     # A fake tensor has no values: reading one raises.
     with FakeTensorMode():
         model = batchnorm.convert(build(name)).train()
-        engine = dense(model, method=method, channels_last=True)
+        engine = dense(model, method="unfold", channels_last=True)
         engine.checked = True
         x, y = torch.empty(3, 4, *SHAPES[name]), torch.empty(3, 4, dtype=torch.int64)
         gradients, losses, statistics = engine.run(x, y)

@@ -143,6 +143,24 @@ def read(model: nn.Module) -> Tensor:
     return torch.cat(parts) if parts else _nothing(model)
 
 
+def read_momentum(model: nn.Module) -> float | Tensor:
+    """How fast the running statistics move: the layers' own momentum, as one number or one for each statistic (s,).
+
+    >>> read_momentum(convert(nn.Sequential(nn.BatchNorm1d(1, momentum=0.2), nn.BatchNorm1d(1, momentum=0.2))))
+    0.2
+    """
+    found: list[tuple[float, Tensor]] = []
+    for name, layer in layers(model).items():
+        if layer.momentum is None:
+            raise ValueError(
+                f"BatchNorm layer {name!r} has momentum=None, an average over all batches; give it a number"
+            )
+        found += [(layer.momentum, part) for part in _buffers(layer)]
+    if len({momentum for momentum, _ in found}) < 2:
+        return found[0][0] if found else 0.1
+    return torch.cat([torch.full_like(part, momentum) for momentum, part in found])
+
+
 @torch.no_grad()
 def apply(model: nn.Module, running: Tensor) -> None:
     """Write running statistics (s,) into the model's buffers, for evaluation."""
@@ -156,7 +174,7 @@ def apply(model: nn.Module, running: Tensor) -> None:
         part.copy_(values)
 
 
-def update(running: Tensor, rows: Tensor, how: str = "mean", momentum: float = 0.1) -> Tensor:
+def update(running: Tensor, rows: Tensor, how: str = "mean", momentum: float | Tensor = 0.1) -> Tensor:
     """The running statistics (s,) after a round in which clients left theirs: (n, s), one row a client. A new tensor.
 
     Args:
@@ -167,7 +185,7 @@ def update(running: Tensor, rows: Tensor, how: str = "mean", momentum: float = 0
             coordinate, the midpoint for even n, which fewer than half of the rows cannot move out of the others'
             range, not even with NaN. `sequential`: a step towards each row in turn, as a loop over clients that
             share one model in PyTorch leaves them: of the last few clients above all.
-        momentum: the length of a step.
+        momentum: the length of a step, or of each statistic (s,).
 
     Example:
         >>> update(torch.tensor([1.0]), torch.tensor([[2.0], [3.0]]), momentum=0.5)
@@ -184,7 +202,11 @@ def update(running: Tensor, rows: Tensor, how: str = "mean", momentum: float = 0
         ordered = rows.sort(dim=0).values  # NaN sorts last: the largest of all outliers
         return running.lerp(ordered[(n - 1) // 2] / 2 + ordered[n // 2] / 2, momentum)
     if how == "sequential":
-        left = (1 - momentum) ** torch.arange(n, -1, -1, dtype=rows.dtype, device=rows.device)
+        steps = torch.arange(n, -1, -1, dtype=rows.dtype, device=rows.device)
+        if isinstance(momentum, Tensor):
+            left = (1 - momentum) ** steps[:, None]
+            return left[0] * running + momentum * (left[1:] * rows).sum(0)
+        left = (1 - momentum) ** steps
         return left[0] * running + momentum * left[1:] @ rows
     raise ValueError(f"statistics are updated by {' or '.join(UPDATES)}, got {how!r}")
 

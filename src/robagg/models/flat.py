@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -50,8 +50,8 @@ class Flat:
         """A copy of the parameters as they are now: (d,)."""
         return self.join([p.detach() for p in self.parameters])
 
-    def join(self, tensors: Sequence[Tensor | None], *, out: Tensor | None = None) -> Tensor:
-        """Lay tensors shaped like the parameters end to end: (d,). None, an unused parameter's gradient, is zeros.
+    def join(self, tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+        """Lay tensors shaped like the parameters end to end: (d,).
 
         Args:
             tensors: one a parameter, in the order of `names`, such as `torch.autograd.grad` gives.
@@ -62,8 +62,7 @@ class Flat:
             >>> flat.join([torch.tensor([[1.0, 2.0]])])
             tensor([1., 2.])
         """
-        pairs = zip(tensors, self.parameters, strict=True)
-        flats = [torch.zeros_like(p).reshape(-1) if t is None else t.reshape(-1) for t, p in pairs]
+        flats = [t.reshape(-1) for t, _ in zip(tensors, self.parameters, strict=True)]
         return torch.cat(flats) if out is None else torch.cat(flats, out=out)
 
     def views(self, vector: Tensor) -> dict[str, Tensor]:
@@ -98,20 +97,19 @@ class Flat:
         for parameter, view in zip(self.parameters, self.views(vector.detach()).values(), strict=True):
             parameter.data = view
 
-    def forward(self, vector: Tensor, x: Tensor, *, buffers: Mapping[str, Tensor] | None = None) -> Tensor:
+    def forward(self, vector: Tensor, x: Tensor) -> Tensor:
         """The model's output with `vector` for its parameters: pure, so `torch.func.grad` and `vmap` take it.
 
         Args:
             vector: (d,).
             x: a batch.
-            buffers: used in place of the model's own, by name.
 
         Example:
             >>> flat = Flat(nn.Linear(3, 2))
             >>> flat.forward(torch.zeros(8), torch.ones(1, 3)).tolist()
             [[0.0, 0.0]]
         """
-        output: Tensor = functional_call(self.model, {**self.views(vector), **(buffers or {})}, (x,))
+        output: Tensor = functional_call(self.model, self.views(vector), (x,))
         return output
 
     def _check(self, vector: Tensor) -> None:

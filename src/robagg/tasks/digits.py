@@ -1,4 +1,4 @@
-"""scikit-learn's digits: small enough to see every rule under every attack in a minute."""
+"""scikit-learn's digits: small enough to see many rules under many attacks in a minute."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def train(
         True
     """
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
-    data = [(_read(x, dtype), _read(y, dtype)) for x, y in clients]
+    data = [(_read(x, dtype), _read_labels(y, dtype)) for x, y in clients]
     if not data:
         raise ValueError("at least one client is wanted, got none")
     if isinstance(loss, str) and loss not in LOSSES:
@@ -87,7 +87,7 @@ def train(
         seed=seed,
         device=choose_device(device),
     )
-    held = None if test is None else (_read(test[0], dtype), _read(test[1], dtype))
+    held = None if test is None else (_read(test[0], dtype), _read_labels(test[1], dtype))
     if held is not None and held[1].is_floating_point():
         raise ValueError(f"test counts labels that are right, which must be whole numbers, got {held[1].dtype}")
     return Loop(federation, held, progress=progress).run()
@@ -99,6 +99,11 @@ def _read(values: Any, dtype: torch.dtype) -> Tensor:
     return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
+def _read_labels(values: Any, dtype: torch.dtype) -> Tensor:
+    tensor = _read(values, dtype)
+    return tensor.long() if tensor.dtype == torch.bool else tensor
+
+
 def choose_device(device: str | torch.device) -> torch.device:
     """The device by name; "auto" is a GPU where there is one."""
     if str(device) == "auto":
@@ -107,6 +112,8 @@ def choose_device(device: str | torch.device) -> torch.device:
         chosen = torch.device(device)
     except RuntimeError as error:
         raise ValueError(f"a device is auto, cpu, cuda or one of several, such as cuda:1, got {device!r}") from error
+    if chosen.type not in ("cpu", "cuda"):
+        raise ValueError(f"training runs on cpu or cuda, got {device!r}")
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device {device} was asked for, but torch finds no GPU here; there is: cpu")
     return chosen

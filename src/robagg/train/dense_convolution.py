@@ -1,4 +1,4 @@
-"""Weight gradients of a convolution, one for each client, from one dense batch: five ways to the same sums.
+"""Weight gradients of a convolution, one for each client, from one dense batch: four ways to the same sums.
 
 G_i[o, c, k] = sum over client i's samples s and places p of g[s, o, p] * x[s, c, stride * p + dilation * k - padding].
 """
@@ -91,43 +91,6 @@ def unfolded(g: Tensor, x: Tensor, geometry: Geometry, clients: int, to: Sink) -
     to.multiply(own, columns.mT)
 
 
-def chunked(g: Tensor, x: Tensor, geometry: Geometry, clients: int, to: Sink) -> None:
-    """As unfolded, a few clients at a time, so that what was unfolded is still in the cache when it is multiplied."""
-    (h, w), places = geometry.kernel, g.shape[2] * g.shape[3]
-    b = len(g) // clients
-    held = b * places * h * w * x.shape[1] * x.element_size()
-    k = max(1, (24 << 20) // held)
-    if k >= clients:
-        return unfolded(g, x, geometry, clients, to)
-    parts = []
-    for i in range(0, clients, k):
-        part = slice(i * b, min(i + k, clients) * b)
-        own = g[part].permute(0, 2, 3, 1).reshape(min(k, clients - i), -1, g.shape[1])
-        parts.append(torch.bmm(own.mT, _windows(x[part], g[part], geometry).reshape(*own.shape[:2], -1)))
-    to.put(torch.cat(parts).view(clients, g.shape[1], h, w, -1).permute(0, 1, 4, 2, 3))
-
-
-def shifted(g: Tensor, x: Tensor, geometry: Geometry, clients: int, to: Sink) -> None:
-    """One batched product for each place of the kernel, with nothing unfolded.
-
-    With g laid into an image of the input's size, zeros around it, the places of g and the input's values they meet are
-    two views of flat memory that are apart by a fixed number of rows.
-    """
-    if geometry.stride != (1, 1):
-        return unfolded(g, x, geometry, clients, to)
-    image = _pad(x, geometry).permute(0, 2, 3, 1)
-    height, width, c = image.shape[1:]
-    own = functional.pad(g, (0, width - g.shape[3], 0, height - g.shape[2])).permute(0, 2, 3, 1)
-    image, own = image.reshape(clients, -1, c), own.reshape(clients, -1, g.shape[1])
-    product = g.new_empty(clients, g.shape[1], *geometry.kernel, c)
-    for i in range(geometry.kernel[0]):
-        for j in range(geometry.kernel[1]):
-            apart = i * geometry.dilation[0] * width + j * geometry.dilation[1]
-            places = own.shape[1] - apart
-            torch.bmm(own[:, :places].mT, image[:, apart:], out=product[:, :, i, j])
-    to.put(product.permute(0, 1, 4, 2, 3))
-
-
 def grouped(g: Tensor, x: Tensor, geometry: Geometry, clients: int, to: Sink) -> None:
     """The library's own kernel, with the clients as groups of channels."""
     own, image = (_part(t, clients).transpose(0, 1).flatten(1, 2) for t in (g, x))
@@ -147,8 +110,6 @@ def looped(g: Tensor, x: Tensor, geometry: Geometry, clients: int, to: Sink) -> 
 
 METHODS: dict[str, Callable[[Tensor, Tensor, Geometry, int, Sink], None]] = {
     "unfold": unfolded,
-    "chunk": chunked,
-    "shift": shifted,
     "grouped": grouped,
     "loop": looped,
     "implicit": unfolded,  # where its kernel does not reach

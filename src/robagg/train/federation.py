@@ -18,15 +18,14 @@ from robagg.rule import Rule
 from robagg.stack import read
 from robagg.train import seeds
 from robagg.train.dense import Dense
-from robagg.train.gradients import Looped, Loss, Mapped, Work
-from robagg.train.layout import channels_last
+from robagg.train.engine import choose_engine
+from robagg.train.evaluate import measure_accuracy
+from robagg.train.gradients import Looped, Loss, Work
 from robagg.train.settings import Settings
 from robagg.train.shards import Shards
 from robagg.verdict import Outcome
 
 Clients = Sequence[tuple[Tensor, Tensor]]
-TEST_BATCH = 128
-"""The most samples that are evaluated together where BatchNorm goes by them."""
 
 
 class Federation:
@@ -61,14 +60,18 @@ class Federation:
         self.flat = Flat(self.model)
         self.w = self.flat.flatten()
         self.running = batchnorm.read(self.model).to(self.device)
+        self.pace = batchnorm.read_momentum(self.model)
         self.wanting = [k for k in range(f) if attack.wants_gradient(k)]
         data = [*clients[: self.h]]
         data += [attack.poison(*clients[self.h + k], classes=classes, k=k) for k in self.wanting]
         self.shards = Shards(data, self.device)
         self.active = [*range(self.h), *(self.h + k for k in self.wanting)]
-        work = Work(loss, settings.local_steps, settings.rate)
+        self.rate = torch.tensor(settings.rate, device=self.device, dtype=self.w.dtype)
         with on(self.device):
-            self.gradients = self._choose(engine, work)
+            work = Work(loss, settings.local_steps, self.rate)
+            self.gradients = choose_engine(
+                engine, self.model, self.flat, self.w, work, shards=self.shards, precision=settings.precision
+            )
         self.sent = torch.zeros(n, self.flat.d, device=self.device, dtype=self.w.dtype)
         """(n, d): the honest clients' momenta, then what the Byzantine send."""
         self.own = torch.zeros(f, self.flat.d, device=self.device, dtype=self.w.dtype) if self.wanting else None
@@ -78,7 +81,6 @@ class Federation:
             n, f, self.flat.d, device=self.device, dtype=self.w.dtype, generator=self.random["attack"]
         )
         self.last = torch.zeros_like(self.w)
-        self.rate = torch.tensor(settings.rate, device=self.device, dtype=self.w.dtype)
         # What the last round showed, in fixed places so that a captured round can write it.
         self.loss = torch.zeros((), device=self.device)
         self.tau = torch.zeros((), device=self.device, dtype=torch.float64)
@@ -131,24 +133,9 @@ class Federation:
         if len(self.running):
             rows = statistics if self.settings.statistics == "median" else statistics[: len(honest)]
             how = "mean" if self.settings.statistics == "batch" else self.settings.statistics
-            self.running.copy_(batchnorm.update(self.running, rows, how))
+            self.running.copy_(batchnorm.update(self.running, rows, how, self.pace))
         if verdict and outcome.weights is not None:
             self._note([asked[k] for k in stack.kept], asked, outcome.weights, outcome)
-
-    def _choose(self, engine: str | None, work: Work) -> Looped | Mapped | Dense:
-        """How gradients are computed: "loop", "vmap" or "dense"; None: what is fastest for the device and the model."""
-        if engine is None:
-            # On a CPU one large convolution is no faster than many small ones, but one large product is.
-            plain = all(isinstance(m, nn.Linear) or not list(m.parameters(recurse=False)) for m in self.model.modules())
-            engine = "dense" if self.device.type == "cuda" or (plain and work.steps == 1) else "loop"
-        made = (self.model, self.flat, self.w, work)
-        if engine == "loop":
-            return Looped(*made)
-        if engine == "vmap":
-            return Mapped(*made)
-        precision = self.settings.precision if self.device.type == "cuda" else None
-        few = self.shards.draw(4, torch.Generator(self.device).manual_seed(0))
-        return Dense(*made, example=(self.shards.x[few], self.shards.y[few]), precision=precision)
 
     @property
     def notes(self) -> list[str]:
@@ -221,26 +208,16 @@ class Federation:
         if outcome.tau is not None:
             self.tau.copy_(outcome.tau)
 
-    @torch.no_grad()
     def accuracy(self, test: tuple[Tensor, Tensor]) -> float:
         """Percent of the test set that the model gets right."""
         batchnorm.apply(self.model, self.running)
-        self.model.eval()
-        norms = [layer for layer in self.model.modules() if isinstance(layer, batchnorm.ClientBatchNorm)]
-        for layer in norms:
-            layer.train(self.settings.statistics == "batch")
-        # Where batches matter they are the same on every device.
-        size = TEST_BATCH if any(layer.by_batch for layer in norms) else 500 if self.device.type == "cpu" else 10000
-        right = torch.zeros((), device=self.device, dtype=torch.int64)
-        with channels_last(self.model):
-            for x, y in zip(*(part.tensor_split(-(-len(part) // size)) for part in test), strict=True):
-                right += (self.model(x).argmax(1) == y).sum()
-        self.model.train()
-        return 100 * int(right) / len(test[1])
+        return measure_accuracy(self.model, test, by_batch=self.settings.statistics == "batch")
 
     def _kept(self) -> dict[str, Tensor]:
         """The tensors that the next rounds depend on, by names that no attack's own can meet."""
         own = {f"state.{name}": value for name, value in self.state.items()}
+        # A forward pass may change buffers, such as a spectral norm's.
+        own |= {f"buffer.{name}": value for name, value in self.model.named_buffers()}
         return {"w": self.w, "sent": self.sent, "last": self.last, "running": self.running, **own}
 
     def finite(self) -> bool:

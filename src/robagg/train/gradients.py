@@ -23,11 +23,15 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Work:
-    """What a client does in a round: `steps` steps of plain gradient descent at `rate` from the shared weights."""
+    """What a client does in a round: `steps` steps of plain gradient descent at `rate` from the shared weights.
+
+    It sends the sum of their gradients, which at that rate is the way it went.
+    """
 
     loss: Loss
     steps: int = 1
-    rate: float = 1.0
+    rate: float | Tensor = 1.0
+    """A tensor () where it changes from round to round."""
 
 
 class Looped:
@@ -88,14 +92,14 @@ class Looped:
         steps = self.work.steps
         if steps == 1:
             return self._gradient(flat, x, y)
-        start, first = self.w.clone(), torch.zeros(())
+        start, sent, first = self.w.clone(), torch.zeros_like(self.w), torch.zeros(())
         for k, (xs, ys) in enumerate(zip(x.chunk(steps), y.chunk(steps), strict=True)):
             gradient, loss = self._gradient(flat, xs, ys)
             first = loss if k == 0 else first
-            self.w.sub_(self.flat.join(gradient), alpha=self.work.rate)
-        moved = (start - self.w) / self.work.rate
+            sent += self.flat.join(gradient)
+            torch.sub(start, sent * self.work.rate, out=self.w)
         self.w.copy_(start)
-        return list(self.flat.views(moved).values()), first
+        return list(self.flat.views(sent).values()), first
 
     def _gradient(self, flat: Flat, x: Tensor, y: Tensor) -> tuple[list[Tensor], Tensor]:
         loss = self.work.loss(flat.model(x), y)
@@ -119,14 +123,15 @@ class Mapped:
 
     def _one(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         steps = self.work.steps
-        here, first = w, w.new_zeros(())
+        here, sent, first = w, torch.zeros_like(w), w.new_zeros(())
         for k, (xs, ys) in enumerate(zip(x.chunk(steps), y.chunk(steps), strict=True)):
             gradient, (loss, statistics) = grad_and_value(self._loss, has_aux=True)(here, xs, ys)
             first = loss if k == 0 else first
             if steps == 1:
                 return gradient, loss, statistics
-            here = here - self.work.rate * gradient
-        return (w - here) / self.work.rate, first, statistics
+            sent = sent + gradient
+            here = w - self.work.rate * sent
+        return sent, first, statistics
 
     def _loss(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         output = self.flat.forward(w, x)

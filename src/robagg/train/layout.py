@@ -14,7 +14,7 @@ from torch import Tensor, nn
 def channels_last(model: nn.Module) -> Iterator[None]:
     """Inside, the model's convolutions on a CPU get their images channels last, and so do the gradients of its pools.
 
-    The values are the same to rounding. On the paper's CNN a gradient takes three quarters of the time: most of the
+    The values are the same to rounding. On the paper's CNN a gradient takes about two thirds of the time: most of the
     gain is in pools, which torch does pixel by pixel otherwise, and in not turning images round on the way back.
 
     Example:

@@ -75,6 +75,8 @@ class Loop:
     def _run(self, resume: Checkpoint | None) -> Result:
         federation, settings = self.federation, self.federation.settings
         begin, start = time.perf_counter(), 0
+        if self.test is not None:  # what cannot be counted is told before the first round
+            federation.accuracy((self.test[0][:2], self.test[1][:2]))
         if resume is not None:
             federation.restore(resume["federation"])
             start, self.curve, self.trace = resume["round"], list(resume["curve"]), copy.deepcopy(resume["trace"])
@@ -84,7 +86,10 @@ class Loop:
         while t < settings.rounds and self.diverged is None:
             stop = next(k for k in range(t + 1, settings.rounds + 1) if settings.evaluates_at(k))
             t = self._advance(t, stop)
-            if self.test is not None and (self.diverged is None or federation.finite()):
+            finite = federation.finite()
+            if self.diverged is None and not finite:
+                self._stop(t - 1, "the weights are not finite")
+            if self.test is not None and finite:
                 self.curve.append((t, federation.accuracy(self.test)))
             self._tell(t)
             if self.checkpoint is not None and self.diverged is None:
@@ -136,12 +141,10 @@ class Loop:
                 try:
                     federation.round(k, verdict=verdict)
                 except QuorumError as error:
-                    self.diverged = k
-                    self.notes.append(f"stopped in round {k}: {error}")
+                    self._stop(k, str(error))
                     return k
                 if federation.device.type == "cpu" and not federation.loss.isfinite() and not federation.finite():
-                    self.diverged = k
-                    self.notes.append(f"stopped in round {k}: the weights are not finite")
+                    self._stop(k, "the weights are not finite")
                     return k
             if verdict:
                 tau = float(federation.tau) if federation.has_tau else None
@@ -150,6 +153,10 @@ class Loop:
             if k + 1 < stop:
                 self._tell(k + 1)
         return stop
+
+    def _stop(self, k: int, why: str) -> None:
+        self.diverged = k
+        self.notes.append(f"stopped in round {k}: {why}")
 
     def _tell(self, t: int) -> None:
         if self.progress is not None:

@@ -43,7 +43,7 @@ class Settings:
             ("rounds", whole, _counts(self.rounds)),
             ("batch", whole, _counts(self.batch)),
             ("momentum", "a number from 0 to below 1", is_number(self.momentum) and 0 <= self.momentum < 1),
-            ("rate", "a number above 0", is_number(self.rate) and self.rate > 0),
+            ("rate", "a number above 0 that float32 holds", is_number(self.rate) and 0 < self.rate < 2.0**128),
             ("schedule", "(share of the rounds, factor) pairs", _is_schedule(self.schedule)),
             ("local_steps", whole, _counts(self.local_steps)),
             ("share", "a number above 0, 1 at most", is_number(self.share) and 0 < self.share <= 1),
