@@ -7,7 +7,7 @@ PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test test-slow lint format bench paper-docs docs clean
 
-demo: $(STAMP)          ## digits under attack: every rule, every verdict, in under two minutes
+demo: $(STAMP)          ## digits: eight rules under four attacks, in about a minute
 	$(BIN)/robagg demo
 
 test: $(STAMP) lint     ## the fast tier

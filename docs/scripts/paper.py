@@ -8,7 +8,6 @@ python docs/scripts/paper.py
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -155,10 +154,7 @@ def tell_batches(board: Board) -> list[str]:
 def write_table(board: Board, panel: str) -> str:
     """One panel as the README shows it."""
     sheet = next(sheet for sheet in divide(board) if sheet.panel == panel)
-    lines = tell_beside(board, sheet, digits=1, gap=" ", bold="**")
-    return render_rows(
-        "", head_of(board, sheet), [[re.sub(r" ± ", "±", cell) for cell in line] for line in lines], "markdown"
-    ).strip()
+    return render_rows("", head_of(board, sheet), tell_beside(board, sheet, digits=1), "markdown").strip()
 
 
 if __name__ == "__main__":

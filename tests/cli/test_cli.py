@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,27 @@ COMMANDS = (
 )
 
 PLUGIN = EXAMPLES / "plugins" / "my_rule.py"
+BROKEN = """
+from dataclasses import dataclass, replace
+from robagg.tasks.digits import Digits
+
+@dataclass(frozen=True)
+class Broken(Digits):
+    def load(self, root=None):
+        data = super().load(root)
+        return replace(data, train_x=data.train_x * float("nan"))
+"""
+STRONG = """
+from dataclasses import dataclass
+from robagg.attack import Attack
+
+@dataclass(frozen=True)
+class Strong(Attack):
+    strength: float
+
+    def craft(self, view, state):
+        return view.send(-self.strength * view.mean), state
+"""
 
 
 def call(*words: str) -> str:
@@ -83,8 +105,33 @@ def test_run_tells_people_what_happened() -> None:
     assert "weight given: honest" in said
 
 
+def test_run_tells_the_weights_of_those_who_were_asked() -> None:
+    said = call("run", "--rule", "mean", "--share", "0.5", "--f", "2", "--rounds", "20", "--device", "cpu")
+    honest, byzantine = (float(found) for found in re.findall(r"(?:honest|Byzantine) ([\d.]+)%", said))
+    assert honest + byzantine == pytest.approx(100, abs=0.2)
+
+
+def test_run_tells_why_a_run_stopped_in_its_first_round(tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text(BROKEN)
+    said = call(
+        "run", "--task", "broken", "--rule", "cm", "--f", "1", "--n", "5", "--device", "cpu", "--plugin", str(path)
+    )
+    assert "stopped in round 0" in " ".join(said.split()) and "weight given" not in said
+
+
+def test_list_tells_what_a_parameter_must_be_given(tmp_path: Path) -> None:
+    path = tmp_path / "strong.py"
+    path.write_text(STRONG)
+    (found,) = (
+        e for e in json.loads(call("list", "attacks", "--json", "--plugin", str(path))) if e["name"] == "strong"
+    )
+    assert found["parameters"] == {"strength": "required"}
+    assert "strength='required'" in " ".join(call("list", "attacks", "--plugin", str(path)).split())
+
+
 def test_demo_shows_the_table_and_draws_the_picture(tmp_path: Path) -> None:
-    picture = tmp_path / "demo.png"
+    picture = tmp_path / "new" / "demo.png"
     said = call("demo", "--rounds", "3", "--workers", "1", "--picture", str(picture))
     for word in ("TQ", "Mean", "IPM", "worst case", "An attacker picks the lie that hurts most"):
         assert word in " ".join(said.split())
@@ -130,6 +177,9 @@ def test_data_split_shows_who_holds_what(tmp_path: Path) -> None:
         (("run", "--rule", "[red]tq"), "got '[red]tq'"),
         (("run", "--device", "cuda:7"), "no GPU"),
         (("run", "--device", "foo"), "a device is auto, cpu, cuda or one of several, such as cuda:1, got 'foo'"),
+        (("run", "--device", "mps"), "training runs on cpu or cuda, got 'mps'"),
+        (("run", "--rate", "1e300"), "rate must be a number above 0 that float32 holds, got 1e+300"),
+        (("paper", "table3", "--quick", "--device", "cuda"), "a quick look runs on the CPU; got --device cuda"),
         (("run", "--rho", "2"), "rho must lie in"),
         (("run", "--task", "mnist", "--data", "/nowhere"), "robagg data get mnist"),
         (("show", "a[/b]"), "there is no store at a[/b]"),

@@ -12,6 +12,7 @@ import pytest
 import robagg
 from lab.sharing import EXAMPLES
 from robagg.lab import Options, Run, Store, execute, grid, load, read_sweep, sweep
+from robagg.lab.sources import keep_newest
 from robagg.plugins import GROUP, find_plugins, forget, list_plugins, load_entry_points, load_plugin
 from robagg.report.tables import tabulate
 
@@ -22,6 +23,16 @@ from robagg.rules.cm import CM
 @dataclass(frozen=True)
 class Mine(CM):
     '''A rule of my own.'''
+"""
+
+
+ATTACK = """
+from dataclasses import dataclass
+from robagg.attacks import BF
+
+@dataclass(frozen=True)
+class Halves(BF):
+    parts: int = 2
 """
 
 
@@ -53,7 +64,7 @@ def test_a_rule_and_a_task_from_files_take_part_and_editing_the_rule_runs_its_ce
     assert go() == []
     contents = Store(store).read()
     assert len(contents.records) == 6, "nothing is lost"
-    newest = contents.keep_newest()
+    newest = keep_newest(contents)
     assert len(newest.records) == len(load(store)) == 4, "the first source's runs are no more seeds of the second's"
     assert newest.notes == ["2 runs of another source of a plugin left out"]
     cells = [cell for table in tabulate(load(store)) for cell in table.cells.values()]
@@ -126,6 +137,11 @@ def test_a_forgotten_plugin_is_gone(rule: Path) -> None:
     [
         ("x = 1", ValueError, "defines nothing to use: wanted a subclass of Rule"),
         (RULE.replace("Mine", "TQ"), ValueError, "robagg itself has one of that name"),
+        (
+            RULE + "\n    aliases = ('geometric_median',)",
+            ValueError,
+            "a rule or .* 'geometricmedian', but robagg itself",
+        ),
         (RULE.replace("@dataclass(frozen=True)", ""), ValueError, "must be decorated with @dataclass"),
         ("1/0", ZeroDivisionError, "division"),
         ("def", ValueError, "is not valid Python: invalid syntax"),
@@ -140,6 +156,28 @@ def test_a_plugin_that_cannot_be_used_says_why(tmp_path: Path, code: str, error:
     assert len(list_plugins()) == known
     with pytest.raises(FileNotFoundError, match="a plugin is a Python file"):
         load_plugin(tmp_path / "absent.py")
+
+
+def test_names_that_a_rule_inherits_stay_its_parents(rule: Path) -> None:
+    load_plugin(rule)
+    assert isinstance(robagg.parse("median"), robagg.CM) and str(robagg.parse("median")) == "cm"
+    rule.write_text(RULE + "\n    aliases = ('ours',)")
+    load_plugin(rule)
+    assert str(robagg.parse("ours")) == "mine"
+
+
+def test_a_plugin_loaded_here_is_known_to_every_worker(tmp_path: Path, rule: Path) -> None:
+    load_plugin(rule)
+    runs = grid(rules=["mine", "cm"], f=2, settings={"rounds": 2})
+    summary = sweep(runs, tmp_path / "a.jsonl", options=Options("cpu", workers=2))
+    assert (summary.ran, summary.failed) == (2, [])
+
+
+def test_an_attack_may_call_a_field_of_its_own_parts(tmp_path: Path) -> None:
+    path = tmp_path / "halves.py"
+    path.write_text(ATTACK)
+    load_plugin(path)
+    assert list(Run(rule="cm", attack="halves(parts=3)", f=2).plugins) == ["Halves"]
 
 
 def test_two_plugins_with_one_name_are_refused(tmp_path: Path, rule: Path) -> None:

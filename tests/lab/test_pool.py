@@ -176,6 +176,12 @@ def test_workers_take_the_devices_in_turn(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_device_that_is_none_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a device is auto, cpu, cuda"):
         sweep([Run(rule="tq")], tmp_path / "a.jsonl", options=Options("foo"))
+    for device in ("mps", "meta"):
+        with pytest.raises(ValueError, match=f"training runs on cpu or cuda, got '{device}'"):
+            sweep([Run(rule="tq")], tmp_path / "a.jsonl", options=Options(device))
+    for executor in ("here", "ray"):
+        with pytest.raises(ValueError, match=f"several devices are for a pool of workers, not for '{executor}'"):
+            sweep([Run(rule="tq")], tmp_path / "a.jsonl", executor=executor, options=Options("cpu,cpu", workers=2))
     assert not Store(tmp_path / "a.jsonl").read().records
 
 

@@ -99,6 +99,33 @@ def test_other_axes_make_other_tables() -> None:
         tabulate(rows, rows="nothing")
 
 
+def test_splits_without_a_rho_are_no_more_seeds_of_each_other() -> None:
+    splits = {"iid": None, "dirichlet(alpha=0.1)": None, "rho(rho=0.5)": 0.5, "rho(rho=0.9)": 0.9}
+    rows = [row("tq", "ipm", 0, 50.0 + k, split=name, rho=rho) for k, (name, rho) in enumerate(splits.items())]
+    tables = tabulate(rows, columns="rho")
+    assert [sorted(cell.mean for cell in table.cells.values()) for table in tables] == [[52.0, 53.0], [51.0], [50.0]]
+    assert "method  0.5    0.9" in render(tables) and "method  -" in render(tables)
+
+
+def test_a_setting_that_no_record_names_is_the_tasks() -> None:
+    rows = [row("tq", "ipm", 0, 50.0, **more) for more in ({"momentum": 0.9}, {})]
+    assert "method  0.9    default" in render(tabulate(rows, columns="momentum"))
+
+
+def test_what_diverged_or_failed_is_never_the_best_nor_left_out_of_the_worst() -> None:
+    rows = [
+        row("cm", "ipm", 0, 95.0),
+        *(row("cm", "ipm", seed, None, diverged=3) for seed in (1, 2)),
+        *(row("tq", "ipm", seed, 80.0) for seed in range(3)),
+        row("tq", "lf", 0, None, status="failed", error="no"),
+        row("cm", "lf", 0, 70.0),
+    ]
+    text = render(tabulate(rows), "markdown")
+    assert "| cm | 95.00† | **70.00** | diverged |" in text
+    assert "| tq | **80.00 ± 0.00** | failed | 80.00* |" in text
+    assert "some have no result yet" in text
+
+
 def test_sweep_then_show(tmp_path: Path) -> None:
     store = tmp_path / "runs.jsonl"
     file = tmp_path / "a.toml"
@@ -117,6 +144,7 @@ def test_sweep_then_show(tmp_path: Path) -> None:
     assert "2 runs, 0 to do" in dry.output
 
     other = json.dumps({"robagg": RESULTS_VERSION + 1, "key": "z"}, separators=(",", ":")).encode()
+    other += b"\n" + json.dumps({"robagg": RESULTS_VERSION, "key": "odd"}, separators=(",", ":")).encode()
     good = store.read_bytes()
     store.write_bytes(b"\xff\xfe\x00blob\n" + other + b"\n" + good + b'{"robagg":1,"ke')
     shown = cli.invoke(app, ["show", str(store), "--format", "markdown"])
@@ -126,6 +154,7 @@ def test_sweep_then_show(tmp_path: Path) -> None:
         "no record were skipped in line 1",
         f"of results version {RESULTS_VERSION + 1}",
         "torn after 15 bytes",
+        "the record 'odd' is not understood",
     ):
         assert words in shown.output
     resumed = cli.invoke(app, arguments)

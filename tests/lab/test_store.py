@@ -13,6 +13,7 @@ import pytest
 
 from robagg.lab import RESULTS_VERSION, Store, StoreBusyError
 from robagg.lab.lock import lock_beside
+from robagg.lab.sources import keep_newest
 from robagg.lab.store import Contents
 
 
@@ -133,7 +134,7 @@ def test_of_several_sources_the_last_that_came_to_a_result_is_kept(tmp_path: Pat
 
     def keep(*runs: dict[str, Any]) -> list[str]:
         contents = Contents({r["key"]: r for r in runs})
-        kept = contents.keep_newest()
+        kept = keep_newest(contents)
         assert len(kept.notes) == (len(kept.records) < len(runs))
         return list(kept.records)
 

@@ -13,6 +13,7 @@ from lab.sharing import EXAMPLES
 from robagg.data import locate_root
 from robagg.lab import Options, Run, Store, estimate, execute, grid, read_sweep, sweep
 from robagg.lab.__main__ import main
+from robagg.lab.record import describe_failure
 
 
 def test_the_paper_s_table3_is_a_file_of_under_15_lines() -> None:
@@ -66,7 +67,7 @@ def test_an_estimate_from_timed_rounds_is_near_the_truth(tmp_path: Path, blobs: 
     begin = time.perf_counter()
     sweep(runs, tmp_path / "runs.jsonl", options=options)
     truth = time.perf_counter() - begin
-    assert truth / 4 < guess.seconds < truth * 4, "within what other work on the machine explains"
+    assert truth / 20 < guess.seconds < truth * 20, "not rounds for runs, nor one run for all; the machine may be busy"
 
 
 def test_an_estimate_from_the_store_is_what_such_runs_took(tmp_path: Path, blobs: str) -> None:
@@ -80,6 +81,16 @@ def test_an_estimate_from_the_store_is_what_such_runs_took(tmp_path: Path, blobs
     assert more.basis == ["4 of 4 cells from runs in the store"]
     known = [record["seconds"] for record in Store(store).read().records.values()]
     assert more.seconds == pytest.approx(sum(known) / 2)
+    twice = estimate([*runs, *runs], tmp_path / "none.jsonl", options)
+    assert (twice.total, twice.todo) == (4, 4), "a run is done once"
+
+
+def test_an_estimate_leaves_out_what_the_sweep_does_not_do_again(tmp_path: Path) -> None:
+    run, store = Run(rule="cm", settings={"rounds": 2}), tmp_path / "runs.jsonl"
+    with Store(store) as opened:
+        opened.append(describe_failure(run.describe(), run.key, "no"))
+    found = [estimate([run], store, Options("cpu"), retry=retry).todo for retry in (True, False)]
+    assert found == [1, 0]
 
 
 def test_a_wrong_file_is_one_sentence_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,6 +125,7 @@ def test_grids_join_and_overlap_is_told(tmp_path: Path) -> None:
         ("rules = 'tq'\nattacks = 3", "any attack is written name"),
         ("rules = 'cm'\nf = 6\nsettings.share = 0.5", "share=0.5 asks 10 of 20 clients: .* n >= 2f"),
         ("rules = 'cm'\nsettings = 3", "settings are wanted by name"),
+        ("rules = 'cm'\nattacks = 'alie'\nstrengths = 3", "strengths are wanted by attack"),
         ("rules = 'cm'\nsettings.full_trace = 'no'", "full_trace must be True or False"),
     ],
 )

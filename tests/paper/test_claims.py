@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from robagg.lab.paper.claims import Alike, Best, BestWorst, Claim, Fails, Falls, Helps, Lower, Means
+from robagg.lab.paper.claim import Claim, Means
+from robagg.lab.paper.claims import Alike, Best, BestWorst, Fails, Falls, Helps, Lower
 
 
 def table(**rows: tuple[float, ...]) -> Means:

@@ -37,6 +37,19 @@ def test_the_papers_numbers_are_all_there() -> None:
         read_numbers("table9")
 
 
+def test_a_cell_in_which_a_run_diverged_is_the_worst(fill: Fill) -> None:
+    store = fill(TABLE3, lambda place: None if (place.row, place.column) == ("CM", "IPM") else like_the_paper(place))
+    with Store(store) as opened:
+        for place in TABLE3.lay(Plan()):
+            if (place.row, place.column) == ("CM", "IPM"):
+                broke = place.run.seed == 0
+                opened.append(make_record(place, None if broke else 99.9, diverged=7 if broke else None))
+    board = gather(TABLE3, Plan(), store)
+    assert board.cells["f=6", "CM", "IPM"].mean == pytest.approx(99.9)
+    assert board.find_worst("f=6", "CM") == ("IPM", 0.0)
+    assert board.means()["f=6", "CM", "IPM"] == 0.0
+
+
 def test_six_rows_of_the_paper_do_not_print_their_minimum(fill: Fill) -> None:
     told = []
     for name in ("table3", "table4", "table5"):

@@ -72,7 +72,13 @@ def describe(cls: type[Named]) -> dict[str, Any]:
     """Name, parameters with their defaults, other names, and the first line of the docstring."""
     return {
         "name": cls.name(),
-        "parameters": {f.name: f.default for f in dataclasses.fields(cls)},  # type: ignore[arg-type]
-        "aliases": list(cls.aliases),
+        "parameters": {f.name: _read_default(f) for f in dataclasses.fields(cls)},  # type: ignore[arg-type]
+        "aliases": list(vars(cls).get("aliases", ())),
         "summary": (inspect.getdoc(cls) or "").split("\n")[0],
     }
+
+
+def _read_default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return "required" if field.default is dataclasses.MISSING else field.default

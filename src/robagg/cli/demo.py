@@ -1,4 +1,4 @@
-"""`robagg demo`: every rule under four attacks on scikit-learn's digits, in about a minute."""
+"""`robagg demo`: eight rules under four attacks on scikit-learn's digits, in about a minute."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ def demo(
         f"Each row is a rule the server may use, each column a lie (rho={RHO}, {rounds} rounds, seed {seed}).\n",
         highlight=False,
     )
+    picture.parent.mkdir(parents=True, exist_ok=True)  # what cannot be written is told before the work
     runs = grid(rules=list(RULES), attacks=list(ATTACKS), f=F, rho=RHO, seeds=seed, settings={"rounds": rounds})
     board = Board(console)
     with tempfile.TemporaryDirectory() as folder, Live(board.draw(), console=console, refresh_per_second=8) as live:

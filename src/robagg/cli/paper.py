@@ -15,7 +15,7 @@ from robagg.lab import Options, Watcher
 from robagg.lab.driver import Summary
 from robagg.lab.lines import LineWatcher, tell_estimate, tell_summary
 from robagg.lab.paper import NAMES, Computation, Experiment, Only, Plan, describe, find, place_store
-from robagg.lab.paper.claims import Finding
+from robagg.lab.paper.claim import Finding
 from robagg.lab.paper.perform import foresee, perform
 from robagg.report.board import Board, gather
 from robagg.report.compare import compare, measure_rows, summarise
@@ -68,6 +68,8 @@ def paper(
         else:
             _show_computed(console, experiment, out, quick)
         return
+    if quick and device not in ("auto", "cpu"):
+        raise ValueError(f"a quick look runs on the CPU; got --device {device}")
     plan = Plan(seeds, rounds, Only.parse(only), quick)
     place = place_store(experiment.name, quick=quick, given=store)
     hands = workers or ((os.cpu_count() or 1) if quick else 1)

@@ -123,15 +123,16 @@ def follow(console: Console, rounds: int) -> Iterator[Report]:
 
 def tell(console: Console, result: Result, n: int, f: int) -> None:
     """The result in a few lines."""
-    weights = torch.tensor(result.trace.weights).nanmean(dim=0)
-    honest, byzantine = float(weights[: n - f].sum()), float(weights[n - f :].sum())
+    weights = torch.tensor(result.trace.weights).reshape(len(result.trace.weights), n)  # NaN: not asked in that round
+    honest, byzantine = (float(part.nansum(1).mean()) for part in (weights[:, : n - f], weights[:, n - f :]))
     accuracy = "unknown" if result.accuracy is None else f"{result.accuracy:.2f}%"
     console.print(f"accuracy [bold]{accuracy}[/] after {result.rounds} rounds, {result.seconds:.1f} s", highlight=False)
-    console.print(
-        f"weight given: honest {100 * honest:.1f}%, Byzantine {100 * byzantine:.1f}%, "
-        f"the median {100 * max(0.0, 1 - honest - byzantine):.1f}% (mean over the recorded rounds)",
-        highlight=False,
-    )
+    if len(weights):
+        console.print(
+            f"weight given: honest {100 * honest:.1f}%, Byzantine {100 * byzantine:.1f}%, "
+            f"the median {100 * max(0.0, 1 - honest - byzantine):.1f}% (mean over the recorded rounds)",
+            highlight=False,
+        )
     for note in result.notes:
         console.print(note, highlight=False, markup=False)
 

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from robagg.cli.plugins import PluginFiles, load_plugins
-from robagg.lab.flat import flatten
+from robagg.lab.flat import flatten_all
+from robagg.lab.sources import keep_newest
 from robagg.lab.store import Store
 from robagg.report.formats import render, render_rows
 from robagg.report.rounds import describe_rounds, read_rounds, summarise_nodes
@@ -50,16 +51,16 @@ def show(
     load_plugins(plugin)
     if not store.exists():
         raise FileNotFoundError(f"there is no store at {store}")
-    contents = Store(store).read().keep_newest()
+    contents = keep_newest(Store(store).read())
     if not contents.records:
         rounds, strange = read_rounds(store)
         if rounds:
             _note(f"{strange} lines that are no round were skipped" if strange else "")
             typer.echo(_show_nodes(describe_rounds(rounds), summarise_nodes(rounds), form.value))
             return
-    for note in contents.notes:
+    records, odd = flatten_all(contents)
+    for note in (*contents.notes, *odd):
         _note(note)
-    records = [flatten(record) for record in contents.records.values()]
     if not records:
         _note(f"{store} has no runs of this version")
         return

@@ -54,7 +54,7 @@ def sweep(
     for note in wanted.notes:
         console.print(f"note: {note}", markup=False)
     if dry_run:
-        for line in tell_estimate(estimate(wanted.runs, wanted.store, options)):
+        for line in tell_estimate(estimate(wanted.runs, wanted.store, options, retry=retry)):
             console.print(line, markup=False, soft_wrap=True)
         return
     watcher = LiveWatcher(console, wanted.store) if console.is_terminal else LineWatcher(typer.echo)

@@ -30,6 +30,11 @@ def locate_root(root: str | Path | None = None) -> Path:
         return Path(root).expanduser()
     if chosen := os.environ.get("ROBAGG_DATA"):
         return Path(chosen).expanduser()
+    return locate_user_cache()
+
+
+def locate_user_cache() -> Path:
+    """Our folder in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "robagg"
 

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 
-def require(module: str, package: str, purpose: str) -> Any:
+def require(module: str, package: str, purpose: str, extra: str = "lab") -> Any:
     """Import an optional module, or say in a sentence which package is missing and how to install it.
 
     Args:
@@ -21,4 +21,4 @@ def require(module: str, package: str, purpose: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"{purpose} needs {package}: pip install 'robagg[lab]'") from error
+        raise ImportError(f"{purpose} needs {package}: pip install 'robagg[{extra}]'") from error

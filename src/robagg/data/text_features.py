@@ -15,7 +15,10 @@ from torch import Tensor
 
 from robagg.data.agnews import CLASSES, Texts, read_texts
 from robagg.data.dataset import Dataset
+from robagg.data.files import locate_user_cache
+from robagg.data.optional import require
 
+PURPOSE = "turning texts into vectors"
 Features = NDArray[np.float32]
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 CHECKED = {"model.safetensors": "53aa5117", "tokenizer.json": "be50c362"}
@@ -56,8 +59,8 @@ def standardise(train: Tensor, test: Tensor) -> tuple[Tensor, Tensor]:
 
 def embed_tfidf(texts: Texts, size: int = 256) -> tuple[Features, Features]:
     """TF-IDF of single words, reduced by a truncated SVD; both are fitted on the training rows."""
-    extraction: Any = _import("sklearn.feature_extraction.text", "scikit-learn")
-    decomposition: Any = _import("sklearn.decomposition", "scikit-learn")
+    extraction: Any = require("sklearn.feature_extraction.text", "scikit-learn", PURPOSE, "text")
+    decomposition: Any = require("sklearn.decomposition", "scikit-learn", PURPOSE, "text")
     words = extraction.TfidfVectorizer(sublinear_tf=True, min_df=2)
     seen = words.fit_transform(texts.train)
     svd = decomposition.TruncatedSVD(min(size, seen.shape[1] - 1), random_state=0)
@@ -67,7 +70,7 @@ def embed_tfidf(texts: Texts, size: int = 256) -> tuple[Features, Features]:
 
 def embed_minilm(texts: Texts) -> tuple[Features, Features]:
     """Embeddings by all-MiniLM-L6-v2, from $ROBAGG_MINILM if that is set, else from its hub."""
-    transformers: Any = _import("sentence_transformers", "sentence-transformers")
+    transformers: Any = require("sentence_transformers", "sentence-transformers", PURPOSE, "text")
     folder = locate_minilm()
     model = transformers.SentenceTransformer(str(folder))
     train, test = (
@@ -83,7 +86,7 @@ def locate_minilm() -> Path:
     if given:
         folder = Path(given).expanduser()
     else:
-        hub: Any = _import("huggingface_hub", "sentence-transformers")
+        hub: Any = require("huggingface_hub", "sentence-transformers", PURPOSE, "text")
         wanted = ["*.json", "*.txt", "1_Pooling/*", "model.safetensors"]
         folder = Path(hub.snapshot_download(MINILM, allow_patterns=wanted))
     for name, begins in CHECKED.items():
@@ -116,12 +119,4 @@ def remember(name: str, digest: str, compute: Callable[[], tuple[Features, Featu
 
 def locate_cache() -> Path:
     """Where features are kept: in the user's cache folder, since that of the data may not be ours to write to."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "robagg" / "features"
-
-
-def _import(module: str, package: str) -> Any:
-    try:
-        return __import__(module, fromlist=["_"])
-    except ImportError as error:
-        raise ImportError(f"vectors of texts need {package}: pip install 'robagg[text]'") from error
+    return locate_user_cache() / "features"

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for note in wanted.notes:
             print(f"note: {note}")
         if given.dry_run:
-            print("\n".join(tell_estimate(estimate(wanted.runs, wanted.store, options))))
+            print("\n".join(tell_estimate(estimate(wanted.runs, wanted.store, options, retry=not given.no_retry))))
             return 0
         executor = "ray" if given.ray else "auto"
         summary = sweep(

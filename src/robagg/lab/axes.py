@@ -105,6 +105,8 @@ def _depth(value: Any) -> int:
 
 def _strengthen(given: list[str], strengths: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The attacks, those with strengths once for each combination of them."""
+    if not isinstance(strengths, Mapping):
+        raise ValueError(f"strengths are wanted by attack, such as {{alie = {{z = [0.5, 1.0]}}}}, got {strengths!r}")
     by_name = {attack_registry.find(name).name(): axes for name, axes in strengths.items()}
     names = [attack_registry.find(split_call(text, "attack")[0]).name() for text in given]
     for name, axes in by_name.items():

@@ -12,6 +12,7 @@ from robagg.lab.jobs import Executor, Options, Watcher, run_here
 from robagg.lab.pool import run_pool
 from robagg.lab.run import Run
 from robagg.lab.store import Record, Store
+from robagg.plugins import list_plugins
 from robagg.train import choose_device
 
 
@@ -73,9 +74,10 @@ def sweep(
     if options.checkpoints is None:
         options = replace(options, checkpoints=str(path.with_name(path.name + ".checkpoints").absolute()))
     unique = list({run.key: run for run in runs}.values())
+    options = replace(options, plugins=tuple(dict.fromkeys((*options.plugins, *_find_files(unique)))))
     begin = time.perf_counter()
     with Store(path) as opened:
-        settled = {key for key, record in opened.records.items() if record["status"] == "ok" or not retry}
+        settled = {key for key, record in opened.records.items() if record.get("status") == "ok" or not retry}
         todo = [run for run in unique if run.key not in settled]
         summary = Summary(len(unique), len(unique) - len(todo), notes=opened.notes)
         if len(unique) < len(runs):
@@ -106,6 +108,12 @@ def tell_time(seconds: float) -> str:
         if seconds < until and not (unit == "min" and seconds >= 5400):
             return f"{seconds / size:.{0 if seconds / size >= 10 else 1}f} {unit}"
     return f"{seconds / 86400:.1f} days"
+
+
+def _find_files(runs: Sequence[Run]) -> list[str]:
+    """The plugin files that the runs use, which other processes have to load as well."""
+    used = {digest for run in runs for digest in run.plugins.values()}
+    return [plugin.source for plugin in list_plugins() if plugin.digest in used and Path(plugin.source).is_file()]
 
 
 class _Writer(Watcher):
@@ -139,6 +147,10 @@ def _choose(executor: str | Executor, options: Options) -> Executor:
             choose_device(device)
     if executor == "auto":
         executor = "here" if options.workers == 1 else "pool"
+    if executor != "pool" and len(options.devices) > 1:
+        raise ValueError(
+            f"several devices are for a pool of workers, not for {executor!r}; got device={options.device!r}"
+        )
     if executor == "ray":
         from robagg.lab.on_ray import run_ray  # its extra may not be installed
 

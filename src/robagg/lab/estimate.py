@@ -50,11 +50,13 @@ class Estimate:
         return None if self.work is None else self.work / max(1, min(self.workers, self.todo))
 
 
-def estimate(runs: Sequence[Run], store: str | Path, options: Options) -> Estimate:
-    """How long those of the runs would take that the store has no result of."""
+def estimate(runs: Sequence[Run], store: str | Path, options: Options, *, retry: bool = True) -> Estimate:
+    """How long those of the runs would take that the store has no result of; `retry` as in `sweep`."""
     records = Store(store).read().records
-    todo = [run for run in runs if records.get(run.key, {}).get("status") != "ok"]
-    result = Estimate(len(runs), len(todo), options.workers)
+    keyed = {run.key: run for run in runs}
+    settled = {key for key, record in records.items() if record.get("status") == "ok" or not retry}
+    todo = [run for key, run in keyed.items() if key not in settled]
+    result = Estimate(len(keyed), len(todo), options.workers)
     if not todo:
         result.work = 0.0
         return result

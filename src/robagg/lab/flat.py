@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from robagg.lab.run import shorten
-from robagg.lab.store import Record, Store
+from robagg.lab.sources import keep_newest
+from robagg.lab.store import Contents, Record, Store
 from robagg.registry import split_call
 
 
@@ -29,7 +30,18 @@ def load(path: str | Path) -> list[Record]:
     """
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no store at {path}")
-    return [flatten(record) for record in Store(path).read().keep_newest().records.values()]
+    return flatten_all(keep_newest(Store(path).read()))[0]
+
+
+def flatten_all(contents: Contents) -> tuple[list[Record], list[str]]:
+    """The records without nesting, and a sentence for each that is not understood."""
+    flat, notes = [], []
+    for key, record in contents.records.items():
+        try:
+            flat.append(flatten(record))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            notes.append(f"the record {key[:40]!r} is not understood: {type(error).__name__}: {error}")
+    return flat, notes
 
 
 def flatten(record: Record) -> Record:

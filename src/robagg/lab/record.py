@@ -25,6 +25,7 @@ from robagg.lab.store import Record
 from robagg.task import federate
 from robagg.train import Loop, Result, Trace, choose_device
 from robagg.train.loop import Progress
+from robagg.train.trace import CURVES
 
 LIMIT = 12_000
 """The most bytes of a record."""
@@ -171,6 +172,4 @@ def _as_read(record: Record) -> Record:
 
 
 def _halve(trace: Trace) -> Trace:
-    values = {field.name: getattr(trace, field.name) for field in dataclasses.fields(Trace)}
-    lists = {name: value[-1::-2][::-1] for name, value in values.items() if isinstance(value, list)}
-    return dataclasses.replace(trace, **lists)  # type: ignore[arg-type]
+    return dataclasses.replace(trace, **{name: getattr(trace, name)[-1::-2][::-1] for name in CURVES})

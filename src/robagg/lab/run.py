@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from robagg.attack import Attack
-from robagg.attacks import attacks
+from robagg.attacks import Mixed, attacks
 from robagg.data import Split, splits
 from robagg.numeric import is_whole
 from robagg.plugins import find_plugins
@@ -101,7 +101,7 @@ class Run:
         """The plugin classes this run uses, each with the hash of its file."""
         task, rule, attack, split = self.parts
         used: dict[str, str] = {}
-        for part in (task, *rule.stages, attack, *getattr(attack, "parts", ()), split):
+        for part in (task, *rule.stages, attack, *(attack.parts if isinstance(attack, Mixed) else ()), split):
             used |= find_plugins(part)
         return used
 
@@ -186,7 +186,7 @@ def _plain(value: Any, kind: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(_plain(item, float if "float" in str(kind) else kind) for item in value)
     floating = kind is float or str(kind) in ("float", "float | None")
-    return float(value) if floating and isinstance(value, int) and not isinstance(value, bool) else value
+    return float(value) if floating and is_whole(value) else value
 
 
 def _differences(defaults: Settings, given: dict[str, Any]) -> Overrides:

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 
 from robagg.lab.lock import lock
 from robagg.lab.run import RESULTS_VERSION
-from robagg.plugins import list_plugins
 
 Record = dict[str, Any]
 MARK = b'{"robagg":'
@@ -26,21 +25,6 @@ class Contents:
     """By key; a run that failed and was done again is there once, with its last record."""
     notes: list[str] = field(default_factory=list)
     """What was skipped, in sentences."""
-
-    def keep_newest(self) -> Contents:
-        """The same without runs of another source of their plugins, which a table would take for more seeds.
-
-        Kept is the source that is loaded, or else the last that came to a result; and of a run that failed under one
-        key and was done under another, the result.
-        """
-        loaded = {plugin.digest for plugin in list_plugins()}
-        alike: dict[str, list[Record]] = {}
-        for record in self.records.values():
-            if isinstance(record.get("spec"), dict):
-                alike.setdefault(json.dumps({**record["spec"], "seed": None}, sort_keys=True), []).append(record)
-        left = {run["key"] for runs in alike.values() for run in _find_others(runs, loaded)}
-        told = [f"{len(left)} run{'s' * (len(left) > 1)} of another source of a plugin left out"] if left else []
-        return Contents({key: r for key, r in self.records.items() if key not in left}, [*self.notes, *told])
 
 
 class Store:
@@ -169,19 +153,6 @@ class Store:
             notes = ["the last line had no end and got one"]
         os.fsync(file.fileno())
         return notes
-
-
-def _find_others(runs: list[Record], loaded: set[str]) -> list[Record]:
-    """Of runs that differ in their seed or a plugin's source, those of other sources, and failures since done again."""
-    known = [run for run in runs if "plugins" in run]
-    now = [run for run in known if loaded.issuperset(run["plugins"].values())] or known
-    if not now:
-        return []
-    source = sorted(now, key=lambda run: (run["status"] == "ok", run.get("finished") or ""))[-1]["plugins"]
-    own = [run for run in runs if run.get("plugins", source) == source]
-    done = {run["spec"].get("seed") for run in own if run["status"] == "ok"}
-    kept = {run["key"] for run in own if run["status"] == "ok" or run["spec"].get("seed") not in done}
-    return [run for run in runs if run["key"] not in kept]
 
 
 class _Ranges:

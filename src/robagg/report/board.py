@@ -8,14 +8,12 @@ from pathlib import Path
 
 from robagg.attacks import ALIE, IPM
 from robagg.lab.paper.catalogue import find
-from robagg.lab.paper.claims import Finding, name_beside
+from robagg.lab.paper.claim import Finding, Spot, name_beside
 from robagg.lab.paper.experiment import QUICK_SETTINGS, Experiment, Place, Plan, place_store
 from robagg.lab.paper.only import Only
 from robagg.lab.store import Record, Store
-from robagg.report.tables import Cell
+from robagg.report.tables import Cell, sum_up
 
-Spot = tuple[str, str, str]
-"""Panel, row and column."""
 Curve = list[tuple[int, float]]
 
 
@@ -74,11 +72,11 @@ class Board:
         return list(dict.fromkeys(column for p, _, column in self.cells if p == panel))
 
     def mean(self, spot: Spot) -> float | None:
-        """The mean accuracy of a cell; 0 where all of its runs diverged, None where there is none."""
+        """The mean accuracy of a cell; 0 where a run diverged (nothing is worse), None where there is none."""
         cell = self.cells.get(spot)
         if cell is None:
             return None
-        return 0.0 if cell.mean is None and cell.diverged else cell.mean
+        return 0.0 if cell.diverged else cell.mean
 
     def means(self) -> dict[Spot, float]:
         """The mean of each cell that has one."""
@@ -129,10 +127,10 @@ def _fill(
     return Board(
         experiment,
         plan,
-        {spot: _sum_up(found) for spot, found in cells.items()},
+        {spot: sum_up(found) for spot, found in cells.items()},
         {spot: curve for spot, found in cells.items() if (curve := _average(found))},
-        wanted=len(kept),
-        found=sum(len(found) for found in cells.values()),
+        wanted=len(keys := {place.run.key for place in kept}),
+        found=len(keys & records.keys()),
         absent=_tell_absent(places, filled),
         notes=(*experiment.notes, *_tell_strengths(kept)),
         beside=beside,
@@ -164,12 +162,6 @@ def _look_beside(experiment: Experiment, plan: Plan, store: Path) -> dict[str, d
         means = _fill(other, replace(plan, only=Only()), records, {}).means()
         found[name] = {(name_beside(name, panel), row, column): v for (panel, row, column), v in means.items()}
     return found
-
-
-def _sum_up(records: list[Record]) -> Cell:
-    fine = [r for r in records if r["status"] == "ok" and r["diverged"] is None and r["accuracy"] is not None]
-    wild = sum(r["status"] == "ok" and r["diverged"] is not None for r in records)
-    return Cell(tuple(r["accuracy"] for r in fine), wild, sum(r["status"] != "ok" for r in records))
 
 
 def _average(records: list[Record]) -> Curve:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from robagg.lab.paper.claim import Spot
 from robagg.lab.paper.numbers import find_row, read_numbers, read_printed_worst
-from robagg.report.board import Board, Spot
+from robagg.report.board import Board
 
 DEVIATIONS, POINTS = 2.0, 1.0
 """A cell is near when it differs by no more than two of the paper's deviations and a point."""

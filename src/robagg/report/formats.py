@@ -44,21 +44,25 @@ def render_rows(title: str, head: list[str], lines: list[list[str]], form: str) 
 def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
     least = table.axes[1] == "attack" if worst is None else worst
     best = {
-        column: max((c.mean or 0.0 for (_, k), c in table.cells.items() if k == column)) for column in table.columns
+        column: max(
+            (c.mean or 0.0 for (_, k), c in table.cells.items() if k == column and not c.diverged), default=None
+        )
+        for column in table.columns
     }
-    head = [table.axes[0], *map(str, table.columns), *(["worst"] if least else [])]
+    head = [table.axes[0], *(_label(column, table.axes[1]) for column in table.columns), *(["worst"] if least else [])]
     lines = []
     for row in table.rows:
-        line = [str(row)]
+        line = [_label(row, table.axes[0])]
         for column in table.columns:
             cell = table.cells.get((row, column))
-            bold = form != "terminal" and len(table.rows) > 1 and cell is not None and cell.mean == best[column]
+            sound = cell is not None and not cell.diverged and cell.mean == best[column]
+            bold = form != "terminal" and len(table.rows) > 1 and sound
             line.append(_tell(cell, digits, form, bold))
         if least:
             cell = table.find_worst(row)
-            whole = all((row, column) in table.cells for column in table.columns)
+            whole = all(_is_known(table.cells.get((row, column))) for column in table.columns)
             text = "diverged" if cell is not None and cell.diverged else _tell(cell, digits, form, False, spread=False)
-            line.append(text if whole or cell is None else f"{text}*")
+            line.append(text if whole or cell is None or cell.diverged else f"{text}*")
         lines.append(line)
     return "\n".join(
         [render_rows(table.title, head, lines, form), *(_comment(note, form) for note in _explain(table, least))]
@@ -80,10 +84,19 @@ def _tell(cell: Cell | None, digits: int, form: str, bold: bool, spread: bool = 
 
 def _explain(table: Table, worst: bool) -> list[str]:
     partial = [cell for cell in table.cells.values() if cell.mean is not None]
-    missing = any((row, column) not in table.cells for row in table.rows for column in table.columns)
+    missing = not all(_is_known(table.cells.get((row, column))) for row in table.rows for column in table.columns)
     notes = ["† some seeds diverged and are not in the mean"] if any(c.diverged for c in partial) else []
     notes += ["‡ some seeds failed and are not in the mean"] if any(c.failed for c in partial) else []
-    return notes + (["* of the cells there are; some have no run yet"] if missing and worst else [])
+    return notes + (["* of the cells there are; some have no result yet"] if missing and worst else [])
+
+
+def _is_known(cell: Cell | None) -> bool:
+    return cell is not None and (cell.mean is not None or cell.diverged > 0)
+
+
+def _label(value: object, axis: str) -> str:
+    """A row's or a column's name; a setting that a record does not name is the task's, and some splits have no rho."""
+    return str(value) if value is not None else "-" if axis == "rho" else "default"
 
 
 def _comment(note: str, form: str) -> str:

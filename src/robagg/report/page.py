@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robagg.lab.paper.claims import Finding
+from robagg.lab.paper.claim import Finding
 from robagg.lab.paper.walk import Computation, Computed
 from robagg.report.board import Board
 from robagg.report.compare import compare, list_misprints, summarise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from robagg.report.board import Board, Spot
+from robagg.lab.paper.claim import Spot
+from robagg.report.board import Board
 from robagg.report.compare import Pair, compare, find_paper_worst
 from robagg.report.tables import Cell
 
@@ -79,8 +80,7 @@ def tell_differences(board: Board, sheet: Sheet) -> list[list[str]]:
 
 
 def head_of(board: Board, sheet: Sheet) -> list[str]:
-    corner = "rule"
-    return [corner, *sheet.columns, *([WORST] if board.by_attack and sheet.panel is not None else [])]
+    return ["rule", *sheet.columns, *([WORST] if board.by_attack and sheet.panel is not None else [])]
 
 
 def name_column(board: Board, sheet: Sheet) -> str:

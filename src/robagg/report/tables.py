@@ -67,14 +67,17 @@ def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", colu
         if flat and not any(axis in record for record in flat):
             known = [*_SPEC, "rho", "mixers", "core", *_settings(flat)]
             raise ValueError(f"{axis!r} is not in the records; rows and columns are one of {', '.join(known)}")
-    hidden = {rows, columns} | ({"split"} if "rho" in (rows, columns) else set())
+    by_rho = "rho" in (rows, columns)
+    hidden = {rows, columns}
     hidden |= {"method"} if {rows, columns} & {"mixers", "core"} else set()
     grouping = [name for name in (*_SPEC, *_settings(flat)) if name not in hidden]
     if {rows, columns} & {"mixers", "core"}:
         grouping += [name for name in ("mixers", "core") if name not in (rows, columns)]
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in flat:
-        groups.setdefault(tuple(_freeze(record.get(name)) for name in grouping), []).append(record)
+        # A split that has a rho is told by it.
+        told = {**record, "split": None} if by_rho and record.get("rho") is not None else record
+        groups.setdefault(tuple(_freeze(told.get(name)) for name in grouping), []).append(record)
     tables = []
     for values, members in groups.items():
         group = tuple((name, value) for name, value in zip(grouping, values, strict=True) if value not in (None, ""))
@@ -82,7 +85,7 @@ def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", colu
         for record in members:
             cells.setdefault((_freeze(record.get(rows)), _freeze(record.get(columns))), []).append(record)
         title = ", ".join(str(value) if name in ("task", "split") else f"{name}={value}" for name, value in group)
-        made = {place: _gather(runs) for place, runs in cells.items()}
+        made = {place: sum_up(runs) for place, runs in cells.items()}
         tables.append(
             Table(title, group, (rows, columns), _order(r for r, _ in made), _order(c for _, c in made), made)
         )
@@ -110,7 +113,7 @@ def _freeze(value: Any) -> Any:
     return tuple(_freeze(item) for item in value) if isinstance(value, list | tuple) else value
 
 
-def _gather(runs: Sequence[Mapping[str, Any]]) -> Cell:
+def sum_up(runs: Sequence[Mapping[str, Any]]) -> Cell:
     fine = [r for r in runs if r["status"] == "ok" and r["diverged"] is None and r["accuracy"] is not None]
     wild = sum(r["status"] == "ok" and r["diverged"] is not None for r in runs)
     return Cell(tuple(r["accuracy"] for r in fine), wild, sum(r["status"] != "ok" for r in runs))

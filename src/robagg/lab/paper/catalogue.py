@@ -40,4 +40,4 @@ def describe(experiment: Experiment | Computation) -> str:
         return "no training"
     panels = experiment.panels
     cells = sum(len(panel.rows) * len(panel.columns) for panel in panels)
-    return f"{cells} cells, {experiment.seeds} seed{'s' * (experiment.seeds > 1)}, {cells * experiment.seeds} runs"
+    return f"{cells} cells, {experiment.seeds} seed{'s' * (experiment.seeds > 1)}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from robagg.lab.paper.axes import FIXED, Axis, Change
-from robagg.lab.paper.claims import Claim
+from robagg.lab.paper.claim import Claim
 from robagg.lab.paper.only import Only
 from robagg.lab.run import Run
 from robagg.plugins import load_plugin

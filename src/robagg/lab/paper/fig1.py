@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from robagg.lab.paper.claims import Finding
+from robagg.lab.paper.claim import Finding
 from robagg.lab.paper.walk import Computation, Computed, follow
 from robagg.rules import TQ, Huber
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from robagg.lab.paper.claims import Finding
+from robagg.lab.paper.claim import Finding
 from robagg.lab.paper.example1 import pull_huber
 from robagg.lab.paper.tq_true import TQTrue, mean_of_honest
 from robagg.lab.paper.walk import Computation, Computed, sketch_rows, trace_points, walk

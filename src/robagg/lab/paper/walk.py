@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robagg.lab.paper.claims import Finding
+from robagg.lab.paper.claim import Finding
 from robagg.loop import Loop, Pull
 from robagg.passes import Passes
 from robagg.sketch import Sketch
@@ -49,8 +49,7 @@ def walk(
     path = [start]
     for _ in range(iterations):
         c = path[-1]
-        force = pull(sketch, c, sketch.squared_distances(c))
-        path.append(c * (1 - force.strength.sum()) + sketch.on_rows(force.strength))
+        path.append(pull(sketch, c, sketch.squared_distances(c)).move(sketch, c))
         if bool((path[-1] - c).abs().max() < 1e-13):
             break
     return path

@@ -13,10 +13,13 @@ from typing import Any
 
 from robagg.attacks import attacks
 from robagg.lab.flat import flatten
+from robagg.lab.sources import keep_newest
 from robagg.lab.store import Record, Store
+from robagg.numeric import is_number
 from robagg.registry import Registry, split_call
 from robagg.report.viewer.labels import LabelCounts
 from robagg.rule import stages
+from robagg.train.trace import CURVES
 
 BUDGET = 14_000_000
 """Bytes of curves in a page; with more, points are left out. A page may have 20 MB, and the rest is far below that."""
@@ -30,7 +33,7 @@ _FOLDERS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-TRACE = ("rounds", "loss", "tau", "honest_distance", "byzantine_distance", "byzantine_kept", "honest_dropped")
+TRACE = tuple(name for name in CURVES if name != "weights")
 
 
 def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = True) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
     """
     if not Path(store).exists():
         raise FileNotFoundError(f"there is no store at {store}")
-    contents = Store(store).read().keep_newest()
+    contents = keep_newest(Store(store).read())
     notes, counts, environments = list(contents.notes), LabelCounts(data, wanted=labels), _Shared()
     runs, records = [], []
     for record in contents.records.values():
@@ -176,7 +179,7 @@ def finite(value: Any) -> Any:
 
 def _number(value: Any) -> float | None:
     """A number as it is, and None as None; anything else in its place is an error."""
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+    if value is None or is_number(value):
         return value
     raise TypeError(f"wanted a number, got {value!r}")
 
