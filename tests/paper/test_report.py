@@ -48,6 +48,9 @@ def test_a_cell_in_which_a_run_diverged_is_the_worst(fill: Fill) -> None:
     assert board.cells["f=6", "CM", "IPM"].mean == pytest.approx(99.9)
     assert board.find_worst("f=6", "CM") == ("IPM", 0.0)
     assert board.means()["f=6", "CM", "IPM"] == 0.0
+    page = write_page(board)
+    assert page.count("| diverged<br>(") == 3 and "Where a run diverged, figures and comparisons" in page
+    assert write_latex(board).count(r"\multicolumn{2}{c}{diverged}") == 3
 
 
 def test_six_rows_of_the_paper_do_not_print_their_minimum(fill: Fill) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from robagg.report.board import Board
-from robagg.report.sheets import Sheet, divide, tell_bold, tell_cell, tell_counts, tell_marks
+from robagg.report.sheets import Sheet, divide, tell_bold, tell_cell, tell_counts, tell_marks, tell_worst
 
 _SIGNS = {"\\": r"\textbackslash{}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "†": r"$^\dagger$"}
 _SIGNS |= {"‡": r"$^\ddagger$", ">>": r"$\gg$", "<=": r"$\le$", ">=": r"$\ge$", "[": "{[}", "]": "{]}"}
@@ -83,13 +83,11 @@ def _tell(board: Board, sheet: Sheet, row: str, column: str, wide: int) -> str:
 
 def _tell_worst(board: Board, panel: str, row: str, best: bool, wide: int) -> str:
     """The cell with the least mean, with its deviation, as the paper prints it."""
-    found = board.find_worst(panel, row)
-    if found is None:
-        return _span(wide, "--")
+    found, text = board.find_worst(panel, row), tell_worst(board, panel, row)
+    if found is None or text == "diverged":
+        return _span(wide, "--" if found is None else text)
     cell = board.cells[panel, row, found[0]]
-    if cell.mean is None:
-        return _span(wide, tell_cell(cell))
-    mean = rf"\textbf{{{found[1]:.2f}}}" if best else f"{found[1]:.2f}"
+    mean = rf"\textbf{{{text}}}" if best else text
     return mean + (f" & {_spread('' if cell.deviation is None else f'{cell.deviation:.2f}')}" if wide == 2 else "")
 
 

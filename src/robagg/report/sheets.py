@@ -60,12 +60,19 @@ def tell_beside(board: Board, sheet: Sheet, *, digits: int = 2, gap: str = " ", 
             text = tell_cell(board.cells.get(spot), digits=digits, sign=" ± " if digits > 1 else "±")
             line.append(text + (f"{gap}({_paper(pairs[spot], digits)})" if spot in pairs else ""))
         if board.by_attack and sheet.panel is not None:
-            found, paper = board.find_worst(sheet.panel, row), find_paper_worst(board, sheet.panel, row)
-            text = "-" if found is None else f"{found[1]:.{digits}f}"
+            text, paper = tell_worst(board, sheet.panel, row, digits), find_paper_worst(board, sheet.panel, row)
             text = f"{bold}{text}{bold}" if row in best else text
             line.append(text + ("" if paper is None else f"{gap}({paper:.{digits}f})"))
         lines.append(line)
     return lines
+
+
+def tell_worst(board: Board, panel: str, row: str, digits: int = 2) -> str:
+    """The least mean of a row; where a run diverged nothing is worse."""
+    found = board.find_worst(panel, row)
+    if found is None:
+        return "-"
+    return "diverged" if board.cells[panel, row, found[0]].diverged else f"{found[1]:.{digits}f}"
 
 
 def tell_differences(board: Board, sheet: Sheet) -> list[list[str]]:
