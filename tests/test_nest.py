@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import tracemalloc
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -114,6 +116,29 @@ class Broken(dict):  # type: ignore[type-arg]
         raise SystemError("no")
 
 
+class Leaver(dict):  # type: ignore[type-arg]
+    def __getitem__(self, key: Any) -> Any:
+        raise SystemExit(3)
+
+
+class Twice(dict):  # type: ignore[type-arg]
+    """Has one key twice, with another array each time."""
+
+    def __iter__(self) -> Any:
+        self.asked = 0
+        yield from ("w", "w")
+
+    def __getitem__(self, key: Any) -> Any:
+        self.asked += 1
+        return torch.zeros(SMALL_LEAF if self.asked % 2 else 3)
+
+
+class Liar(np.ndarray):  # type: ignore[type-arg]
+    """An array that claims another shape than it has."""
+
+    shape = property(lambda self: (SMALL_LEAF,))  # type: ignore[assignment]
+
+
 def free(tensor: Tensor, size: int = 0) -> Tensor:
     tensor.untyped_storage().resize_(size)
     return tensor
@@ -130,6 +155,12 @@ UNREADABLE: dict[str, Callable[[], Any]] = {
     "zeros without memory": lambda: {"w": torch._efficientzerotensor(SMALL_LEAF)},
     "a dict that raises": lambda: Broken(w=torch.zeros(SMALL_LEAF)),
     "keys that read alike": lambda: {"w": torch.zeros(SMALL_LEAF), Vague(): torch.zeros(1), Vague(): torch.zeros(1)},
+    "keys that read alike, of other shapes": lambda: {Vague(): torch.zeros(SMALL_LEAF), Vague(): torch.zeros(1)},
+    "a key that comes twice": lambda: Twice(w=0),
+    "a dict that leaves": lambda: Leaver(w=torch.zeros(SMALL_LEAF)),
+    "a long key": lambda: {"w": torch.zeros(SMALL_LEAF), b"x" * 2000: torch.zeros(1)},
+    "few bytes seen as many": lambda: {"w": torch._neg_view(torch.zeros(1).expand(2**40))},
+    "few bytes of another order seen as many": lambda: {"w": np.broadcast_to(np.zeros(1, ">f4"), (2**40,))},
     "a number": lambda: {"w": 3.0},
 }
 
@@ -159,10 +190,47 @@ def test_a_tensor_or_a_key_of_a_class_of_its_own_is_read_as_the_plain_thing_it_i
     assert value["w"].tolist() == [2.0] * 3
 
 
+def test_what_a_client_set_on_a_tensor_is_not_asked() -> None:
+    """torch saves a tensor's attributes, and its safe loader restores them."""
+    rows: list[Any] = [{"w": torch.full((4, 3), float(k))} for k in range(5)]
+    rows[0]["w"].reshape = rows[0]["w"].double = 5
+    file = io.BytesIO()
+    torch.save(rows[0], file)
+    file.seek(0)
+    rows[0] = torch.load(file, weights_only=True)
+    assert rows[0]["w"].reshape == 5
+    for name in ("numel", "stride", "data_ptr", "detach", "is_contiguous", "abs"):
+        setattr(rows[1]["w"], name, 5)
+    assert ra.Mean()(rows)["w"].tolist() == [[2.0] * 3] * 4
+
+
+def test_an_array_is_as_large_as_its_memory_says() -> None:
+    rows: list[Any] = [{"w": np.full(SMALL_LEAF, float(k))} for k in range(5)]
+    rows[0] = {"w": np.zeros(7).view(Liar)}
+    verdict = ra.CM(f=1).explain(rows)
+    assert verdict.not_believed == [0] and "float64 (7,)" in verdict.reasons[0]
+
+
+def test_equal_numbers_are_one_key_and_members_of_an_enumeration_stay_themselves() -> None:
+    assert not ra.CM(f=1).explain([{key: torch.ones(2)} for key in (1, np.int64(1), np.uint8(1))]).not_believed
+    layer = Enum("layer", {"W": "weight"}, type=str)
+    assert list(ra.Mean()([{layer["W"]: torch.ones(2)}] * 3)) == [layer["W"]]
+    assert type(next(iter(ra.Mean()([{layer["W"]: torch.ones(2)}] * 3)))) is layer
+
+
 def double(leaf: Any, times: int) -> Any:
     for _ in range(times):
         leaf = [leaf, leaf]
     return leaf
+
+
+def deepen(leaf: Any, key: str, times: int) -> Any:
+    for _ in range(times):
+        leaf = {key: leaf}
+    return leaf
+
+
+LONG_KEY = bytes(20_000)
 
 
 @pytest.mark.parametrize(
@@ -173,8 +241,10 @@ def double(leaf: Any, times: int) -> Any:
         {"w": double({}, 40)},
         {"w": [0.0] * 2_000_000},
         {"w": [np.float64(0)] * 2_000_000},
+        {"w": [{LONG_KEY: np.zeros(1)} for _ in range(4999)]},
+        deepen(0.0, "k" * 10**6, 98),
     ],
-    ids=["numbers", "tensors", "dicts", "a long list", "a long list of arrays"],
+    ids=["numbers", "tensors", "dicts", "a long list", "a long list of arrays", "one long key", "a deep long key"],
 )
 def test_no_nest_is_followed_much_further_than_that_of_most_rows(bomb: Any) -> None:
     rows: list[Any] = [{"w": torch.ones(2)} for _ in range(5)]

@@ -122,6 +122,24 @@ def test_f_is_kept_as_a_number_of_pythons_own(kind: Any) -> None:
         count_liars(np.uint8(130), 9, "a rule")
 
 
+@dataclass(frozen=True)
+class Unchecked(ra.SortedRule):
+    """A rule of a user's own that checks its parameters itself."""
+
+    f: Any = None
+
+    def __post_init__(self) -> None:
+        pass
+
+    def kept(self, n: int, f: int) -> tuple[int, int]:
+        return f, n - f
+
+
+def test_a_chain_takes_a_rule_with_numbers_of_numpys() -> None:
+    x = draw_rows(9, 4)
+    assert torch.equal((ra.NNM(f=2) >> Unchecked(f=np.int64(2)))(x), (ra.NNM(f=2) >> ra.TM(f=2))(x))
+
+
 def test_a_chain_is_the_same_however_it_is_put_together() -> None:
     a, b, c = ra.Clipping(), ra.NNM(f=1), ra.TQ(f=1)
     pipe = a >> b >> c

@@ -140,7 +140,7 @@ def _read_size(claim: Any) -> float | None:
         return float(claim)
     except OverflowError:  # 10**400 is what a client said, and no size
         return math.inf
-    except Exception:  # whatever it is, it must not end the round
+    except (Exception, SystemExit):  # whatever it is, it must not end the round
         return None
 
 

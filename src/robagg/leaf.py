@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+from torch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -28,20 +29,21 @@ class UnusableError(TypeError):
 
 def read_leaf(leaf: Any) -> tuple[Spec, Tensor]:
     """What is said of a leaf, and a plain tensor over its memory, with which nothing can go wrong any more."""
-    if not isinstance(leaf, ARRAYS):
+    if isinstance(leaf, Tensor):  # asked first: most leaves are
+        tensor = _view_tensor(leaf)
+        if tensor is not None and tensor.dtype in NUMBERS:
+            if not _has_memory(tensor):
+                raise UnusableError("without the memory that its shape needs")
+            return ("tensor", tensor.dtype, tensor.shape, tensor.device), tensor
+    elif not isinstance(leaf, ARRAYS):
         raise UnusableError(f"as {tell_kind(leaf)} where a tensor or an array is wanted")
-    if not isinstance(leaf, Tensor) and isinstance(leaf, np.ma.MaskedArray):
+    elif isinstance(leaf, np.ma.MaskedArray):
         raise UnusableError(f"as {tell_kind(leaf)} where an array without a mask is wanted, such as x.filled(0.0)")
-    if type(leaf) is not Tensor and isinstance(leaf, LAZY):
-        raise UnusableError("as a parameter that has no shape yet")
-    tensor = view(leaf)
-    if tensor is None or (dtype := tensor.dtype) not in NUMBERS:
-        raise UnusableError(f"as {tell_dtype(leaf)} where dense real numbers of a common dtype are wanted")
-    if not _has_memory(tensor):
-        raise UnusableError("without the memory that its shape needs")
-    if isinstance(leaf, Tensor):
-        return ("tensor", dtype, tensor.shape, tensor.device), tensor
-    return ("array", leaf.dtype, leaf.shape), tensor
+    else:
+        tensor = _view_array(leaf)
+        if tensor is not None:
+            return ("array", np.asarray(leaf).dtype, tensor.shape), tensor
+    raise UnusableError(f"as {tell_dtype(leaf)} where dense real numbers of a common dtype are wanted")
 
 
 def tell_spec(kind: str, dtype: Any = "", shape: Sequence[int] | None = None, device: Any = "") -> str:
@@ -53,26 +55,59 @@ def tell_spec(kind: str, dtype: Any = "", shape: Sequence[int] | None = None, de
 def view(leaf: Any) -> Tensor | None:
     """A tensor over the same memory (None: no such dtype in torch). It is never written to."""
     if isinstance(leaf, Tensor):
-        if type(leaf) is not Tensor:  # a class of the client's own may answer anything
-            with torch._C.DisableTorchFunctionSubclass():
-                leaf = leaf.as_subclass(Tensor)
-        if leaf.layout != torch.strided:
-            return None
-        plain: Tensor = leaf.detach() if leaf.requires_grad else leaf
-        # A view may carry its sign as a flag (`z.conj().imag`), which readers of raw memory do not see.
-        return plain.resolve_neg() if plain.is_neg() else plain
+        return _view_tensor(leaf)
     if isinstance(leaf, np.ma.MaskedArray):
         raise TypeError("an array without a mask is wanted, such as x.filled(0.0), got MaskedArray")
+    return _view_array(leaf)
+
+
+def _view_tensor(leaf: Tensor) -> Tensor | None:
+    plain = leaf
+    if type(leaf) is Parameter:
+        plain = Tensor.detach(leaf)
+    elif type(leaf) is not Tensor or leaf.__dict__:  # what a client set on it hides a tensor's own methods
+        plain = _strip(leaf)
+    if plain.layout != torch.strided:
+        return None
+    if plain.requires_grad:
+        plain = plain.detach()
+    # A view may carry its sign as a flag (`z.conj().imag`), which readers of raw memory do not see.
+    if plain.is_neg():
+        _refuse_copy(plain.nbytes, plain.untyped_storage().nbytes())
+        plain = plain.resolve_neg()
+    return plain
+
+
+def _strip(leaf: Tensor) -> Tensor:
+    """The tensor without its class and attributes: a class of the client's own may answer anything."""
+    if isinstance(leaf, LAZY):
+        raise UnusableError("as a parameter that has no shape yet")
+    with torch._C.DisableTorchFunctionSubclass(), torch._C._DisableTorchDispatch():
+        plain = Tensor.as_subclass(leaf, Tensor)
+    if type(plain) is not Tensor or torch._C._dispatch_keys(plain).has(torch._C.DispatchKey.Python):
+        raise UnusableError(f"as {tell_kind(leaf)} where a plain tensor is wanted")
+    return plain
+
+
+def _view_array(leaf: Any) -> Tensor | None:
     array = np.asarray(leaf)
     size = array.dtype.itemsize
     if array.dtype.kind not in "fiub" or size > 8 or (array.dtype.kind == "u" and size > 1):
         return None
     odd = not array.flags.aligned or any(stride < 0 or stride % size for stride in array.strides)
     if odd or not array.dtype.isnative:
+        low, high = np.lib.array_utils.byte_bounds(array)
+        _refuse_copy(array.nbytes, high - low)
         array = array.astype(array.dtype.newbyteorder("="))
     if not array.flags.writeable and array.size:
         array = np.asarray(_Writable(array))
     return torch.from_numpy(array)
+
+
+def _refuse_copy(wanted: int, there: int) -> None:
+    """A few bytes, seen as many, are not copied: before rows are compared anybody could ask for any amount."""
+    if wanted > there:
+        raise UnusableError(f"as a view of {there} bytes that would have to be copied into {wanted}")
 
 
 class _Writable:
@@ -86,23 +121,31 @@ class _Writable:
 
 def _has_memory(tensor: Tensor) -> bool:
     """Whether all its numbers lie in memory: a storage may have been freed or shrunk, and some tensors have none."""
+    needed = tensor.nbytes
+    if not needed:
+        return True
+    if not tensor.is_contiguous():
+        needed = _find_reach(tensor.shape, tensor.stride()) * tensor.itemsize
     there = tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.itemsize
-    if tensor.is_contiguous():
-        needed = tensor.nbytes
-    else:
-        last = sum((count - 1) * stride for count, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        needed = (last + 1) * tensor.itemsize
     elsewhere = not (tensor.is_cpu or tensor.is_cuda)  # other devices, such as meta, have no addresses to look at
-    return not needed or (needed <= there and (elsewhere or tensor.data_ptr() != 0))
+    return needed <= there and (elsewhere or tensor.data_ptr() != 0)
+
+
+@lru_cache(maxsize=1024)
+def _find_reach(shape: torch.Size, strides: tuple[int, ...]) -> int:
+    """How many numbers lie between the first and the last, with both."""
+    return 1 + sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True))
 
 
 def order_in_memory(tensor: Tensor) -> Order:
     """The order in which flattening copies nothing (channels-last)."""
-    if tensor.ndim < 2 or tensor.is_contiguous():
-        return ()
-    strides = tensor.stride()
-    order = tuple(sorted(range(tensor.ndim), key=lambda k: (-strides[k], k)))
-    return () if order == tuple(range(tensor.ndim)) else order
+    return () if tensor.ndim < 2 or tensor.is_contiguous() else _order(tensor.stride())
+
+
+@lru_cache(maxsize=1024)
+def _order(strides: tuple[int, ...]) -> Order:
+    order = tuple(sorted(range(len(strides)), key=lambda k: (-strides[k], k)))
+    return () if order == tuple(range(len(strides))) else order
 
 
 def flatten_leaf(tensor: Tensor, order: Order) -> Tensor:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 from torch import Tensor
 
 from robagg.leaf import ARRAYS, FLOATS, Spec, UnusableError, cut, read_leaf, tell_spec
@@ -27,6 +29,12 @@ CONTAINERS = ("dict", "list")
 DEEP = 100
 MANY, MOST = 10_000, 10_000_000
 """So many nodes of a row are read at first, and at most."""
+LONG = 1000
+"""The most characters of a key."""
+
+
+class LongKeyError(ValueError):
+    """A key that no row may have. Its message ends the sentence `row 3 has ...`."""
 
 
 class Entry(NamedTuple):
@@ -67,9 +75,11 @@ def read_row(row: Any, limit: int) -> Entry:
             else:
                 spec = (kind, type(node))
             dress.append((path, spec))
+    except LongKeyError as e:
+        return Entry(fault=f"has {e}")
     except UnusableError as e:
         return Entry(fault=f"has {tell_path(path)} {e}")
-    except Exception as e:  # whatever a client's object raises is its own row's matter
+    except (Exception, SystemExit) as e:  # whatever a client's object raises is its own row's matter
         return Entry(fault=f"cannot be read{f' at {tell_path(path)}' if path else ''}: {cut(type(e).__name__)}")
     return Entry(tuple(dress), leaves)
 
@@ -104,10 +114,19 @@ def tell_container(node: Any) -> str | None:
 def name_key(key: Any) -> str | tuple[str, str]:
     """A key as it stands in a path, in plain text: one of a client's own class could deny that it equals another.
 
-    >>> name_key("w"), name_key(1), name_key(True)
-    ('w', ('int', '1'), ('bool', 'True'))
+    >>> name_key("w"), name_key(1), name_key(np.int8(1)), name_key(True)
+    ('w', ('int', '1'), ('int', '1'), ('bool', 'True'))
     """
-    return str.__str__(key) if isinstance(key, str) else (type(key).__name__, repr(key))
+    if isinstance(key, str):
+        text = str.__str__(key)
+        name: str | tuple[str, str] = text
+    else:
+        whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
+        text = str(int(key)) if whole else repr(key)
+        name = ("int" if whole else type(key).__name__, text)
+    if len(text) > LONG:  # it stands in the path of each node below it
+        raise LongKeyError(f"a key of {len(text)} characters, {LONG} at most are wanted")
+    return name
 
 
 def fill(node: Any, path: Path, make: Callable[[Path], Any]) -> Any:
@@ -117,8 +136,10 @@ def fill(node: Any, path: Path, make: Callable[[Path], Any]) -> Any:
         return make(path)
     if kind == "dict":
         names = {key: name_key(key) for key in node}
+        # Of an enumeration's members there is one each; a text of another class may be of a client's own.
         items = {
-            name if isinstance(name, str) else key: fill(node[key], (*path, name), make) for key, name in names.items()
+            name if isinstance(name, str) and not isinstance(key, Enum) else key: fill(node[key], (*path, name), make)
+            for key, name in names.items()
         }
         return OrderedDict(items) if isinstance(node, OrderedDict) else items
     children = [fill(child, (*path, i), make) for i, child in enumerate(node)]
@@ -133,7 +154,8 @@ def in_order(paths: Iterable[Path]) -> list[Path]:
 
 
 def tell_path(path: Path) -> str:
-    return repr(cut("/".join(p[1] if isinstance(p, tuple) else str(p) for p in path))) if path else "its vector"
+    parts = (cut(p[1] if isinstance(p, tuple) else str(p)) for p in path)
+    return repr(cut("/".join(parts))) if path else "its vector"
 
 
 def agree(entries: Sequence[Entry]) -> tuple[int, dict[int, str]]:
@@ -148,7 +170,7 @@ def agree(entries: Sequence[Entry]) -> tuple[int, dict[int, str]]:
     forms: dict[Form, list[list[int]]] = {}
     for dress, rows in alike.items():
         form = _undress(dress)
-        if len(form) < len(dress):
+        if len({path for path, _ in dress}) < len(dress):
             reasons |= dict.fromkeys(rows, "has two keys that read alike")
         else:
             forms.setdefault(form, []).append(rows)

@@ -12,6 +12,7 @@ import importlib.metadata
 import inspect
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -149,7 +150,7 @@ def _admit(module: ModuleType, source: str, digest: str) -> Plugin:
             continue
         for registry in REGISTRIES:
             if issubclass(cls, registry.base):
-                _check(cls, registry, source)
+                _check(cls, registry, source, [other for beside, other in found if beside is registry])
                 found.append((registry, cls))
     if not found:
         lacking = [
@@ -167,13 +168,15 @@ def _admit(module: ModuleType, source: str, digest: str) -> Plugin:
     return plugin
 
 
-def _check(cls: type[Any], registry: Registry[Any], source: str) -> None:
+def _check(cls: type[Any], registry: Registry[Any], source: str, before: Sequence[type[Any]]) -> None:
+    """Whether a class can be taken, with those `before` it in the same plugin."""
     parameters = cls.__dict__.get("__dataclass_params__")
     if parameters is None or not parameters.frozen:
         raise ValueError(f"{cls.__name__} in the plugin {source} must be decorated with @dataclass(frozen=True)")
-    for known in registry.classes().values():
+    for known in (*registry.classes().values(), *before):
         for name in set(cls.names()) & set(known.names()):
             owner = _loaded[known.__module__].source if known.__module__ in _loaded else "robagg itself"
+            owner = f"its {known.__name__}" if known in before else owner
             raise ValueError(
                 f"the plugin {source} defines a {registry.kind} {name!r}, but {owner} has one of that name; "
                 "choose another"

@@ -182,6 +182,9 @@ class Pipe(Rule):
     front: tuple[Mixer, ...]
     tail: Rule
 
+    def __post_init__(self) -> None:
+        """Its parts have checked themselves."""
+
     @property
     def mixers(self) -> tuple[Mixer, ...]:
         return self.front

@@ -15,6 +15,7 @@ from robagg.lab import Options, Run, Store, execute, grid, load, read_sweep, swe
 from robagg.lab.sources import keep_newest
 from robagg.plugins import GROUP, find_plugins, forget, list_plugins, load_entry_points, load_plugin
 from robagg.report.tables import tabulate
+from robagg.rule import stages
 
 RULE = """
 from dataclasses import dataclass
@@ -178,6 +179,18 @@ def test_an_attack_may_call_a_field_of_its_own_parts(tmp_path: Path) -> None:
     path.write_text(ATTACK)
     load_plugin(path)
     assert list(Run(rule="cm", attack="halves(parts=3)", f=2).plugins) == ["Halves"]
+
+
+def test_two_classes_of_a_plugin_with_one_name_are_refused_whole(tmp_path: Path) -> None:
+    path, code = tmp_path / "pair.py", "from dataclasses import dataclass\nfrom robagg.rules import CM\n"
+    for name in ("PairA", "PairB"):
+        code += f'@dataclass(frozen=True)\nclass {name}(CM):\n    aliases = ("pair",)\n'
+    path.write_text(code)
+    with pytest.raises(ValueError, match=r"pair\.py defines a .* 'pair', but its PairA has one of that name"):
+        load_plugin(path)
+    assert not {"paira", "pairb"} & set(stages.classes())
+    path.write_text(code.replace('"pair"', '"paired"', 1))
+    assert load_plugin(path).names == ("paira", "pairb")
 
 
 def test_two_plugins_with_one_name_are_refused(tmp_path: Path, rule: Path) -> None:

@@ -57,7 +57,7 @@ def _tell(name: str, panel: str, row: str, run: Run) -> Sequence[str | float]:
         "panel": [panel],
         "rule": [row, rule.core.name()],
         "mixer": [mixer.name() for mixer in rule.mixers] or ["none"],
-        "attack": [attack.name(), type(attack).__name__, *attack.aliases],
+        "attack": [type(attack).__name__, *attack.names()],
         "task": [task.name(), run.task],
     }[name]
 
