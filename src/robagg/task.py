@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from robagg.attack import Attack
 from robagg.data import Dataset, Split
+from robagg.models.flat import find_dtype
 from robagg.registry import Named, Registry
 from robagg.rule import Rule
 from robagg.train import LOSSES, Federation, Settings, choose_device
@@ -65,9 +66,11 @@ def federate(
     dataset = _load(task, root)
     if task.loss not in LOSSES:
         raise ValueError(f"the loss of {task} must be one of {', '.join(LOSSES)}, got {task.loss!r}")
+    model = task.build(dataset, derive(seed, "weights"))
+    dataset = _cast(dataset, find_dtype(model))
     shards = split.split(dataset.train_y, n, f, generator=generator(seed, "split"))
     federation = Federation(
-        task.build(dataset, derive(seed, "weights")),
+        model,
         [(dataset.train_x[at], dataset.train_y[at]) for at in shards],
         rule,
         attack,
@@ -84,10 +87,14 @@ def federate(
 
 @lru_cache(maxsize=1)
 def _load(task: Task, root: str | Path | None) -> Dataset:
-    """The last data set stays in memory, in the models' dtype: the runs of a sweep share it."""
-    dataset = task.load(root)
-    wide = {name: getattr(dataset, name) for name in ("train_x", "test_x")}
-    return replace(dataset, **{name: x.float() for name, x in wide.items() if x.is_floating_point()})
+    """The last data set stays in memory: the runs of a sweep share it."""
+    return task.load(root)
+
+
+def _cast(dataset: Dataset, dtype: torch.dtype) -> Dataset:
+    """The same with floating-point inputs in the model's dtype."""
+    inputs = {name: getattr(dataset, name) for name in ("train_x", "test_x")}
+    return replace(dataset, **{name: x.to(dtype) for name, x in inputs.items() if x.is_floating_point()})
 
 
 tasks: Registry[Task] = Registry("task", Task, "robagg.tasks")  # type: ignore[type-abstract]

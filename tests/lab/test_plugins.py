@@ -12,6 +12,7 @@ import pytest
 import robagg
 from lab.sharing import EXAMPLES
 from robagg.lab import Options, Run, Store, execute, grid, load, read_sweep, sweep
+from robagg.lab.estimate import estimate
 from robagg.lab.sources import keep_newest
 from robagg.plugins import GROUP, find_plugins, forget, list_plugins, load_entry_points, load_plugin
 from robagg.report.tables import tabulate
@@ -26,6 +27,24 @@ class Mine(CM):
     '''A rule of my own.'''
 """
 
+
+WIDE = """
+from dataclasses import dataclass, replace
+import torch
+from robagg.tasks.digits import Digits
+
+@dataclass(frozen=True)
+class Wide(Digits):
+    weights: str = "float64"
+    inputs: str = "float64"
+
+    def load(self, root=None):
+        found, dtype = super().load(root), getattr(torch, self.inputs)
+        return replace(found, train_x=found.train_x.to(dtype), test_x=found.test_x.to(dtype))
+
+    def build(self, dataset, seed):
+        return super().build(dataset, seed).to(getattr(torch, self.weights))
+"""
 
 ATTACK = """
 from dataclasses import dataclass
@@ -170,8 +189,19 @@ def test_names_that_a_rule_inherits_stay_its_parents(rule: Path) -> None:
 def test_a_plugin_loaded_here_is_known_to_every_worker(tmp_path: Path, rule: Path) -> None:
     load_plugin(rule)
     runs = grid(rules=["mine", "cm"], f=2, settings={"rounds": 2})
+    guess = estimate(runs, tmp_path / "a.jsonl", Options("cpu", workers=2))
+    assert len(guess.basis) == 1 and "2 of 2 cells" in guess.basis[0]
     summary = sweep(runs, tmp_path / "a.jsonl", options=Options("cpu", workers=2))
     assert (summary.ran, summary.failed) == (2, [])
+
+
+def test_a_task_may_have_a_model_of_another_dtype(tmp_path: Path) -> None:
+    path = tmp_path / "wide.py"
+    path.write_text(WIDE)
+    load_plugin(path)
+    kinds = ["wide", "wide(inputs='float32')", "wide(weights='float32')"]
+    runs = grid(tasks=kinds, rules="cm", f=2, settings={"rounds": 2})
+    assert [execute(run, device="cpu").get("error") for run in runs] == [None] * 3
 
 
 def test_an_attack_may_call_a_field_of_its_own_parts(tmp_path: Path) -> None:

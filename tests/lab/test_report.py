@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from lab.sharing import EXAMPLES
 from robagg.cli.show import show
 from robagg.cli.sweep import sweep
-from robagg.lab import RESULTS_VERSION, load
+from robagg.lab import RESULTS_VERSION, execute, grid, load
 from robagg.report.formats import FORMATS, render
 from robagg.report.tables import list_troubles, tabulate
 
@@ -41,7 +41,7 @@ ROWS = [
 ]
 
 
-def test_the_worst_case_is_the_least_mean_and_divergence_is_worse() -> None:
+def test_the_worst_case_is_the_least_mean_and_what_diverged_counts_as_nothing() -> None:
     (table,) = tabulate(ROWS)
     assert table.cells["tq", "ipm"].mean == 91.0
     assert table.cells["tq", "ipm"].deviation == pytest.approx(2**0.5)
@@ -51,11 +51,11 @@ def test_the_worst_case_is_the_least_mean_and_divergence_is_worse() -> None:
     text = render([table])
     assert text.splitlines()[2].split("  ")[-1] == "87.50"
     lines = {line.split("  ")[0]: line for line in text.splitlines()}
-    assert lines["nnm >> cm"].endswith("diverged")
-    assert "50.00†" in lines["nnm >> cm"]
+    assert "25.00 ± 35.36†" in lines["nnm >> cm"]
+    assert lines["nnm >> cm"].endswith("25.00†*"), "of the cells there are"
     assert "failed" in lines["nnm >> cm"]
     assert lines["krum"].endswith("99.00*")
-    assert "† some seeds diverged and are not in the mean" in text
+    assert "† some seeds diverged and count as 0" in text
     assert list_troubles(ROWS) == [
         "diverged in round 7: digits, nnm >> cm, ipm, rho(rho=0.5), n=20, f=6, seed=1",
         "failed: digits, nnm >> cm, lf, rho(rho=0.5), n=20, f=6, seed=0: ValueError: no",
@@ -70,7 +70,7 @@ def test_every_format_has_every_cell() -> None:
             assert name in text
     latex = render(tables, "latex")
     assert r"\toprule" in latex
-    assert r"nnm $\gg$ cm & 50.00$^\dagger$ & failed & diverged \\" in latex
+    assert r"nnm $\gg$ cm & 25.00 $\pm$ 35.36$^\dagger$ & failed & 25.00$^\dagger$* \\" in latex
     assert r"\textbf{91.00 $\pm$ 1.41}" in latex
     assert "| tq | **91.00 ± 1.41** |" in render(tables, "markdown")
     lines = list(csv.DictReader(io.StringIO(render(tables, "csv"))))
@@ -107,6 +107,13 @@ def test_splits_without_a_rho_are_no_more_seeds_of_each_other() -> None:
     assert "method  0.5    0.9" in render(tables) and "method  -" in render(tables)
 
 
+def test_splits_of_another_kind_with_a_rho_are_no_more_seeds_of_the_papers() -> None:
+    names = ("rho(rho=0.5)", "mine(rho=0.5)", "mine(rho=0.5, k=2)")
+    tables = tabulate([row("tq", "ipm", 0, 50.0 + k, split=name) for k, name in enumerate(names)], columns="rho")
+    assert [cell.mean for table in tables for cell in table.cells.values()] == [50.0, 51.0, 52.0]
+    assert [table.title.partition(", n=")[0] for table in tables] == ["digits", "digits, mine", "digits, mine(k=2)"]
+
+
 def test_a_setting_that_no_record_names_is_the_tasks() -> None:
     rows = [row("tq", "ipm", 0, 50.0, **more) for more in ({"momentum": 0.9}, {})]
     assert "method  0.9    default" in render(tabulate(rows, columns="momentum"))
@@ -119,11 +126,26 @@ def test_what_diverged_or_failed_is_never_the_best_nor_left_out_of_the_worst() -
         *(row("tq", "ipm", seed, 80.0) for seed in range(3)),
         row("tq", "lf", 0, None, status="failed", error="no"),
         row("cm", "lf", 0, 70.0),
+        row("krum", "ipm", 0, 99.0),
+        row("krum", "ipm", 1, None, status="failed", error="no"),
+        row("krum", "lf", 0, 20.0, diverged=3),
     ]
     text = render(tabulate(rows), "markdown")
-    assert "| cm | 95.00† | **70.00** | diverged |" in text
+    assert "| cm | 31.67 ± 54.85† | **70.00** | 31.67† |" in text
     assert "| tq | **80.00 ± 0.00** | failed | 80.00* |" in text
-    assert "some have no result yet" in text
+    assert "| krum | 99.00‡ | diverged | diverged |" in text
+    assert "\n\\* of the cells there are; some have no result yet" in text
+
+
+@pytest.mark.parametrize("field", ["status", "accuracy", "diverged", "spec"])
+def test_a_record_that_lacks_something_is_named_and_left_out(field: str, tmp_path: Path) -> None:
+    store = tmp_path / "runs.jsonl"
+    records = [execute(run, device="cpu") for run in grid(rules=["cm", "tq"], f=2, settings={"rounds": 1})]
+    del records[0][field]
+    store.write_text("".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records))
+    shown = CliRunner().invoke(app, ["show", str(store)])
+    assert shown.exit_code == 0 and f"is not understood: it lacks {field}" in shown.output
+    assert [record["core"] for record in load(store)] == ["tq"]
 
 
 def test_sweep_then_show(tmp_path: Path) -> None:

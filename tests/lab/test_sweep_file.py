@@ -67,7 +67,7 @@ def test_an_estimate_from_timed_rounds_is_near_the_truth(tmp_path: Path, blobs: 
     begin = time.perf_counter()
     sweep(runs, tmp_path / "runs.jsonl", options=options)
     truth = time.perf_counter() - begin
-    assert truth / 20 < guess.seconds < truth * 20, "not rounds for runs, nor one run for all; the machine may be busy"
+    assert truth / 20 < guess.seconds < truth * 20, "not a round for a run; the machine may be busy"
 
 
 def test_an_estimate_from_the_store_is_what_such_runs_took(tmp_path: Path, blobs: str) -> None:

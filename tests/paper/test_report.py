@@ -37,7 +37,7 @@ def test_the_papers_numbers_are_all_there() -> None:
         read_numbers("table9")
 
 
-def test_a_cell_in_which_a_run_diverged_is_the_worst(fill: Fill) -> None:
+def test_a_run_that_diverged_counts_as_nothing(fill: Fill) -> None:
     store = fill(TABLE3, lambda place: None if (place.row, place.column) == ("CM", "IPM") else like_the_paper(place))
     with Store(store) as opened:
         for place in TABLE3.lay(Plan()):
@@ -45,12 +45,21 @@ def test_a_cell_in_which_a_run_diverged_is_the_worst(fill: Fill) -> None:
                 broke = place.run.seed == 0
                 opened.append(make_record(place, None if broke else 99.9, diverged=7 if broke else None))
     board = gather(TABLE3, Plan(), store)
-    assert board.cells["f=6", "CM", "IPM"].mean == pytest.approx(99.9)
-    assert board.find_worst("f=6", "CM") == ("IPM", 0.0)
-    assert board.means()["f=6", "CM", "IPM"] == 0.0
+    assert board.find_worst("f=6", "CM") == ("IPM", pytest.approx(66.6))
+    assert compare(board)["f=6", "CM", "IPM"].ours == pytest.approx(66.6)
     page = write_page(board)
-    assert page.count("| diverged<br>(") == 3 and "Where a run diverged, figures and comparisons" in page
-    assert write_latex(board).count(r"\multicolumn{2}{c}{diverged}") == 3
+    assert page.count("| 66.60 ± 57.68†<br>(") == 3 and page.count("| 66.60<br>(") == 3
+    assert "- † Some seeds diverged and count as 0." in page
+    assert write_latex(board).count(r"66.60 & {\scriptsize$\pm$\,57.68") == 6
+
+
+def test_where_all_rules_diverge_none_is_the_best(fill: Fill) -> None:
+    store = fill(TABLE3, lambda place: None if place.column == "BF" else 90.0, Plan(seeds=1))
+    with Store(store) as opened:
+        for place in TABLE3.lay(Plan(seeds=1, only=Only.parse("attack=BF"))):
+            opened.append(make_record(place, None, diverged=7))
+    board = gather(TABLE3, Plan(seeds=1), store)
+    assert board.find_worst("f=6", "TQ") == ("BF", 0.0) and board.find_best_worst("f=6") == []
 
 
 def test_six_rows_of_the_paper_do_not_print_their_minimum(fill: Fill) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from torch.nn.utils.parametrizations import spectral_norm
 
 from robagg import parse
 from robagg.attacks import parse as parse_attack
 from robagg.models import batchnorm
 from robagg.train import Federation, Loop, Result, Settings, train
-from robagg.train.gradients import Looped
+from robagg.train.dense import Dense
+from robagg.train.gradients import Looped, Loss
 
 Clients = list[tuple[Tensor, Tensor]]
 
@@ -47,7 +51,34 @@ class Reading(nn.Module):
         return self.layer(x / max(1.0, x.detach().std().item()))
 
 
-def federate(model: nn.Module, clients: Clients, engine: str | None = None, **settings: object) -> Federation:
+class Caching(nn.Module):
+    """Keeps what it needs for a batch in buffers, of which one is not there at first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        self.register_buffer("mask", torch.ones(0, 1))
+        self.inner = nn.Module()
+        self.inner.register_buffer("mean", None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(self.mask) != len(x):
+            self.mask = torch.ones(len(x), 1)
+        if self.inner.mean is None:
+            self.inner.mean = torch.zeros(4)
+        if self.training:
+            self.inner.mean = self.inner.mean * 0.9 + x.detach().mean(0) * 0.1
+        return self.layer((x - self.inner.mean) * self.mask)
+
+
+def refuse(output: Tensor, y: Tensor) -> Tensor:
+    """A loss that looks at numbers."""
+    return nn.functional.cross_entropy(output, y) * max(1.0, output.detach().abs().max().item())
+
+
+def federate(
+    model: nn.Module, clients: Clients, engine: str | None = None, loss: Loss = cross_entropy, **settings: object
+) -> Federation:
     chosen = Settings(**{"rounds": 12, "batch": 8, "rate": 0.1, "evaluate_every": 4} | settings)  # type: ignore[arg-type]
     return Federation(
         model,
@@ -55,7 +86,7 @@ def federate(model: nn.Module, clients: Clients, engine: str | None = None, **se
         parse("cm", f=1),
         parse_attack("ipm"),
         f=1,
-        loss=nn.functional.cross_entropy,
+        loss=loss,
         classes=2,
         settings=chosen,
         engine=engine,
@@ -78,6 +109,8 @@ def test_a_model_that_vmap_does_not_take_trains_on_a_cpu(clients: Clients) -> No
     model = nn.Sequential(spectral_norm(nn.Linear(4, 6)), nn.ReLU(), nn.Linear(6, 2))
     assert isinstance(federate(model, clients).gradients, Looped)
     assert train(model, clients, "cm", "ipm", f=1, test=clients[0], rounds=3).accuracy is not None
+    assert isinstance(federate(nn.Sequential(nn.Linear(4, 2)), clients, loss=refuse).gradients, Looped)
+    assert isinstance(federate(nn.Sequential(nn.Linear(4, 2)), clients).gradients, Dense)
 
 
 def test_a_models_own_buffers_are_taken_up_from_a_checkpoint(clients: Clients) -> None:
@@ -88,6 +121,16 @@ def test_a_models_own_buffers_are_taken_up_from_a_checkpoint(clients: Clients) -
     assert torch.equal(weights_of(whole), weights_of(again))
     for name, buffer in whole.model.named_buffers():
         assert torch.equal(buffer, again.model.get_buffer(name)), name
+
+
+def test_buffers_that_a_forward_pass_makes_anew_are_taken_up_from_a_checkpoint(clients: Clients) -> None:
+    saved: list[dict[str, object]] = []
+    model = Caching()
+    # On a thread of its own: side by side, clients would work on copies of such a model.
+    whole = Loop(federate(copy.deepcopy(model), clients), clients[0], checkpoint=saved.append).run()
+    again = Loop(federate(copy.deepcopy(model), clients), clients[0]).run(resume=saved[0])
+    assert torch.equal(weights_of(whole), weights_of(again))
+    assert torch.equal(whole.model.get_buffer("inner.mean"), again.model.get_buffer("inner.mean"))
 
 
 @pytest.mark.parametrize("how", [*batchnorm.UPDATES])
@@ -125,6 +168,22 @@ def test_accuracy_counts_every_label_and_refuses_what_it_cannot_count(clients: C
     ):
         with pytest.raises(ValueError, match=r"test counts labels \(N, \.\.\.\) for which the model has scores"):
             train(model, clients, "cm", test=test, loss=loss, rounds=2, progress=lambda done, *_: rounds.append(done))
+    x, y = clients[0]
+    for model, test, words in (
+        (nn.Linear(4, 2), (x, y[:30]), "a label for each, got 40 samples and 30 labels"),
+        (nn.Linear(4, 2), (x[:0], y[:0]), "a sample at least, and a label for each, got 0 samples and 0 labels"),
+        (nn.RNN(4, 2), clients[0], r"got labels \(2,\) and tuple as output"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            train(
+                model,
+                clients,
+                "cm",
+                test=test,
+                loss=lambda output, y: output[0].sum(),
+                rounds=2,
+                progress=lambda done, *_: rounds.append(done),
+            )
     assert rounds == [], "it is told before the first round"
 
 
@@ -144,7 +203,16 @@ def test_weights_that_break_in_the_last_round_are_told(clients: Clients) -> None
     assert result.notes[-1] == "stopped in round 0: the weights are not finite"
 
 
+def test_a_run_that_broke_has_no_accuracy_of_an_earlier_round(clients: Clients) -> None:
+    large = [(1000 * x, y) for x, y in clients]
+    result = Loop(federate(nn.Linear(4, 2), large, rounds=12, schedule=((0.5, 1e39),)), large[0]).run()
+    assert result.curve[-1][0] == 4 and result.diverged is not None and result.accuracy is None
+
+
 def test_labels_may_be_true_or_false(clients: Clients) -> None:
     said = [(x, y.bool()) for x, y in clients]
-    found = [train(nn.Linear(4, 2), data, "cm", "lf", f=1, test=data[0], rounds=3, seed=1) for data in (clients, said)]
-    assert found[0].curve[-1][0] == found[1].curve[-1][0] == 3
+    model = nn.Linear(4, 2)
+    found = [
+        train(copy.deepcopy(model), data, "cm", "lf", f=1, test=data[0], rounds=3, seed=1) for data in (clients, said)
+    ]
+    assert torch.equal(*map(weights_of, found)) and found[0].accuracy == found[1].accuracy

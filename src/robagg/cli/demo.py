@@ -95,7 +95,9 @@ class Board(Watcher):
             self.live.update(self.draw())
 
     def accuracy(self, rule: str, attack: str) -> float | None:
-        return self.records.get((rule, attack), {}).get("accuracy")
+        """What a run came to, 0 where it diverged; None while it is not there, or where it failed."""
+        record = self.records.get((rule, attack), {})
+        return record.get("accuracy") if record.get("diverged") is None else 0.0
 
     def worst(self, rule: str) -> float | None:
         """The least accuracy over all attacks; None while one is missing."""

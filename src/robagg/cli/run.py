@@ -125,7 +125,8 @@ def tell(console: Console, result: Result, n: int, f: int) -> None:
     """The result in a few lines."""
     weights = torch.tensor(result.trace.weights).reshape(len(result.trace.weights), n)  # NaN: not asked in that round
     honest, byzantine = (float(part.nansum(1).mean()) for part in (weights[:, : n - f], weights[:, n - f :]))
-    accuracy = "unknown" if result.accuracy is None else f"{result.accuracy:.2f}%"
+    lost = "unknown" if result.diverged is None else "none"
+    accuracy = lost if result.accuracy is None else f"{result.accuracy:.2f}%"
     console.print(f"accuracy [bold]{accuracy}[/] after {result.rounds} rounds, {result.seconds:.1f} s", highlight=False)
     if len(weights):
         console.print(

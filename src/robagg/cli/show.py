@@ -11,9 +11,7 @@ from typing import Annotated
 import typer
 
 from robagg.cli.plugins import PluginFiles, load_plugins
-from robagg.lab.flat import flatten_all
-from robagg.lab.sources import keep_newest
-from robagg.lab.store import Store
+from robagg.lab.flat import flatten_all, read_runs
 from robagg.report.formats import render, render_rows
 from robagg.report.rounds import describe_rounds, read_rounds, summarise_nodes
 from robagg.report.tables import list_troubles, tabulate
@@ -49,9 +47,7 @@ def show(
         robagg show runs/fig3.jsonl --columns f
     """
     load_plugins(plugin)
-    if not store.exists():
-        raise FileNotFoundError(f"there is no store at {store}")
-    contents = keep_newest(Store(store).read())
+    contents = read_runs(store)
     if not contents.records:
         rounds, strange = read_rounds(store)
         if rounds:

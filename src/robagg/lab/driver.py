@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from robagg.lab import checkpoint
-from robagg.lab.jobs import Executor, Options, Watcher, run_here
+from robagg.lab.jobs import Executor, Options, Watcher, add_plugins, run_here
 from robagg.lab.pool import run_pool
 from robagg.lab.run import Run
 from robagg.lab.store import Record, Store
-from robagg.plugins import list_plugins
 from robagg.train import choose_device
 
 
@@ -74,7 +73,7 @@ def sweep(
     if options.checkpoints is None:
         options = replace(options, checkpoints=str(path.with_name(path.name + ".checkpoints").absolute()))
     unique = list({run.key: run for run in runs}.values())
-    options = replace(options, plugins=tuple(dict.fromkeys((*options.plugins, *_find_files(unique)))))
+    options = add_plugins(options, unique)
     begin = time.perf_counter()
     with Store(path) as opened:
         settled = {key for key, record in opened.records.items() if record.get("status") == "ok" or not retry}
@@ -108,12 +107,6 @@ def tell_time(seconds: float) -> str:
         if seconds < until and not (unit == "min" and seconds >= 5400):
             return f"{seconds / size:.{0 if seconds / size >= 10 else 1}f} {unit}"
     return f"{seconds / 86400:.1f} days"
-
-
-def _find_files(runs: Sequence[Run]) -> list[str]:
-    """The plugin files that the runs use, which other processes have to load as well."""
-    used = {digest for run in runs for digest in run.plugins.values()}
-    return [plugin.source for plugin in list_plugins() if plugin.digest in used and Path(plugin.source).is_file()]
 
 
 class _Writer(Watcher):

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robagg.lab.jobs import Options, Watcher, write_job
+from robagg.lab.jobs import Options, Watcher, add_plugins, write_job
 from robagg.lab.pool import run_pool
 from robagg.lab.record import fix_threads
 from robagg.lab.run import Run
@@ -52,7 +52,7 @@ class Estimate:
 
 def estimate(runs: Sequence[Run], store: str | Path, options: Options, *, retry: bool = True) -> Estimate:
     """How long those of the runs would take that the store has no result of; `retry` as in `sweep`."""
-    records = Store(store).read().records
+    records, options = Store(store).read().records, add_plugins(options, runs)
     keyed = {run.key: run for run in runs}
     settled = {key for key, record in records.items() if record.get("status") == "ok" or not retry}
     todo = [run for key, run in keyed.items() if key not in settled]
@@ -186,6 +186,6 @@ def _average(records: Any, options: Options) -> dict[str, float]:
     for record in records:
         where = record.get("environment", {})
         alike = str(where.get("device", "")).split(":")[0] == device and where.get("threads") == options.threads
-        if record["status"] == "ok" and record["diverged"] is None and alike:
+        if record.get("status") == "ok" and record.get("diverged") is None and alike and "seconds" in record:
             times.setdefault(_kind(record["spec"]), []).append(record["seconds"])
     return {kind: sum(values) / len(values) for kind, values in times.items()}

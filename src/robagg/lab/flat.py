@@ -28,9 +28,20 @@ def load(path: str | Path) -> list[Record]:
         >>> [(row["mixers"], row["core"], row["rho"], row["rounds"]) for row in load(path)]
         [('nnm', 'tq', 0.5, 2), ('nnm', 'tq', 1.0, 2)]
     """
+    return flatten_all(read_runs(path))[0]
+
+
+def read_runs(path: str | Path) -> Contents:
+    """The records of a store that tell of a run, of one source of their plugins; the notes say what is left out."""
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no store at {path}")
-    return flatten_all(keep_newest(Store(path).read()))[0]
+    contents = Store(path).read()
+    sound, notes = dict(contents.records), [*contents.notes]
+    for key, record in contents.records.items():
+        if lacking := [name for name in ("spec", "status", "accuracy", "diverged") if name not in record]:
+            notes.append(f"the record {key[:40]!r} is not understood: it lacks {', '.join(lacking)}")
+            del sound[key]
+    return keep_newest(Contents(sound, notes))
 
 
 def flatten_all(contents: Contents) -> tuple[list[Record], list[str]]:

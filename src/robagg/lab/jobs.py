@@ -7,12 +7,13 @@ import json
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from robagg.lab.record import describe_failure, execute
 from robagg.lab.run import Run
 from robagg.lab.store import Record
-from robagg.plugins import load_entry_points, load_plugin
+from robagg.plugins import list_plugins, load_entry_points, load_plugin
 from robagg.train.loop import Progress
 
 
@@ -41,6 +42,13 @@ class Options:
     def devices(self) -> list[str]:
         """The devices that workers take in turn."""
         return [device.strip() for device in str(self.device).split(",")]
+
+
+def add_plugins(options: Options, runs: Sequence[Run]) -> Options:
+    """The same with the plugin files that the runs use, which other processes have to load as well."""
+    used = {digest for run in runs for digest in run.plugins.values()}
+    files = [plugin.source for plugin in list_plugins() if plugin.digest in used and Path(plugin.source).is_file()]
+    return dataclasses.replace(options, plugins=tuple(dict.fromkeys((*options.plugins, *files))))
 
 
 class Watcher:

@@ -9,6 +9,15 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 
+def find_dtype(model: nn.Module) -> torch.dtype:
+    """What the model computes in: the dtype of its first parameter with floating-point numbers.
+
+    >>> find_dtype(nn.Linear(2, 1).double())
+    torch.float64
+    """
+    return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+
+
 class Flat:
     """A model seen as a function of one vector of its d trainable parameters.
 

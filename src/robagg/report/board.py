@@ -72,11 +72,9 @@ class Board:
         return list(dict.fromkeys(column for p, _, column in self.cells if p == panel))
 
     def mean(self, spot: Spot) -> float | None:
-        """The mean accuracy of a cell; 0 where a run diverged (nothing is worse), None where there is none."""
+        """The mean accuracy of a cell; None where there is none."""
         cell = self.cells.get(spot)
-        if cell is None:
-            return None
-        return 0.0 if cell.diverged else cell.mean
+        return None if cell is None else cell.mean
 
     def means(self) -> dict[Spot, float]:
         """The mean of each cell that has one."""
@@ -92,10 +90,10 @@ class Board:
         return column, known[column]
 
     def find_best_worst(self, panel: str) -> list[str]:
-        """The rows with the greatest worst case of a panel; none while a row's cannot be told, or it has no runs."""
+        """The rows with the greatest worst case of a panel; none while a row's cannot be told, or where all fail."""
         rows = dict.fromkeys(row for p, row, _ in self.planned if p == panel)
         worst = {row: found[1] for row in rows if (found := self.find_worst(panel, row)) is not None}
-        if len(worst) < max(2, len(rows)):
+        if len(worst) < max(2, len(rows)) or not any(worst.values()):
             return []
         return [row for row, value in worst.items() if value == max(worst.values())]
 

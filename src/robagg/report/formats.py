@@ -44,9 +44,7 @@ def render_rows(title: str, head: list[str], lines: list[list[str]], form: str) 
 def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
     least = table.axes[1] == "attack" if worst is None else worst
     best = {
-        column: max(
-            (c.mean or 0.0 for (_, k), c in table.cells.items() if k == column and not c.diverged), default=None
-        )
+        column: max((c.mean or 0.0 for (_, k), c in table.cells.items() if k == column and not c.failed), default=None)
         for column in table.columns
     }
     head = [table.axes[0], *(_label(column, table.axes[1]) for column in table.columns), *(["worst"] if least else [])]
@@ -55,14 +53,14 @@ def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
         line = [_label(row, table.axes[0])]
         for column in table.columns:
             cell = table.cells.get((row, column))
-            sound = cell is not None and not cell.diverged and cell.mean == best[column]
+            sound = cell is not None and not cell.failed and not cell.word and cell.mean == best[column]
             bold = form != "terminal" and len(table.rows) > 1 and sound
             line.append(_tell(cell, digits, form, bold))
         if least:
             cell = table.find_worst(row)
             whole = all(_is_known(table.cells.get((row, column))) for column in table.columns)
-            text = "diverged" if cell is not None and cell.diverged else _tell(cell, digits, form, False, spread=False)
-            line.append(text if whole or cell is None or cell.diverged else f"{text}*")
+            text = _tell(cell, digits, form, False, spread=False)
+            line.append(text if whole or cell is None or cell.word else f"{text}*")
         lines.append(line)
     return "\n".join(
         [render_rows(table.title, head, lines, form), *(_comment(note, form) for note in _explain(table, least))]
@@ -70,10 +68,8 @@ def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
 
 
 def _tell(cell: Cell | None, digits: int, form: str, bold: bool, spread: bool = True) -> str:
-    if cell is None:
-        return "-"
-    if cell.mean is None:
-        return "diverged" if cell.diverged else "failed"
+    if cell is None or cell.word:
+        return "-" if cell is None else cell.word
     sign = r"$\pm$" if form == "latex" else "±"
     more = f" {sign} {cell.deviation:.{digits}f}" if spread and cell.deviation is not None else ""
     text = f"{cell.mean:.{digits}f}{more}"
@@ -83,15 +79,15 @@ def _tell(cell: Cell | None, digits: int, form: str, bold: bool, spread: bool = 
 
 
 def _explain(table: Table, worst: bool) -> list[str]:
-    partial = [cell for cell in table.cells.values() if cell.mean is not None]
+    partial = [cell for cell in table.cells.values() if not cell.word]
     missing = not all(_is_known(table.cells.get((row, column))) for row in table.rows for column in table.columns)
-    notes = ["† some seeds diverged and are not in the mean"] if any(c.diverged for c in partial) else []
+    notes = ["† some seeds diverged and count as 0"] if any(c.diverged for c in partial) else []
     notes += ["‡ some seeds failed and are not in the mean"] if any(c.failed for c in partial) else []
     return notes + (["* of the cells there are; some have no result yet"] if missing and worst else [])
 
 
 def _is_known(cell: Cell | None) -> bool:
-    return cell is not None and (cell.mean is not None or cell.diverged > 0)
+    return cell is not None and bool(cell.accuracies)
 
 
 def _label(value: object, axis: str) -> str:
@@ -100,7 +96,8 @@ def _label(value: object, axis: str) -> str:
 
 
 def _comment(note: str, form: str) -> str:
-    return {"terminal": note, "markdown": f"\n{note}", "latex": f"% {note}"}[form]
+    plain = note.replace("*", r"\*", 1)  # Markdown would take it for a list's bullet
+    return {"terminal": note, "markdown": f"\n{plain}", "latex": f"% {note}"}[form]
 
 
 def _align(title: str, head: list[str], lines: list[list[str]]) -> str:

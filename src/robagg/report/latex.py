@@ -75,7 +75,7 @@ def _span(wide: int, text: str) -> str:
 def _tell(board: Board, sheet: Sheet, row: str, column: str, wide: int) -> str:
     cell = board.cells.get(sheet.spot(row, column))
     text = tell_cell(cell)
-    if cell is None or cell.mean is None:
+    if cell is None or cell.word:
         return _span(wide, "--" if text == "-" else _escape(text))
     mean, _, rest = text.partition(" ± ")
     return _escape(mean) + (f" & {_spread(_escape(rest))}" if wide == 2 else "")
@@ -84,9 +84,9 @@ def _tell(board: Board, sheet: Sheet, row: str, column: str, wide: int) -> str:
 def _tell_worst(board: Board, panel: str, row: str, best: bool, wide: int) -> str:
     """The cell with the least mean, with its deviation, as the paper prints it."""
     found, text = board.find_worst(panel, row), tell_worst(board, panel, row)
-    if found is None or text == "diverged":
-        return _span(wide, "--" if found is None else text)
-    cell = board.cells[panel, row, found[0]]
+    cell = None if found is None else board.cells[panel, row, found[0]]
+    if cell is None or cell.word:
+        return _span(wide, "--" if cell is None else text)
     mean = rf"\textbf{{{text}}}" if best else text
     return mean + (f" & {_spread('' if cell.deviation is None else f'{cell.deviation:.2f}')}" if wide == 2 else "")
 

@@ -64,6 +64,6 @@ def list_findings(findings: Sequence[Finding]) -> str:
 def tell_notes(board: Board) -> list[str]:
     """What a reader must know about the numbers."""
     notes = [*board.notes, *list_misprints(board), *tell_marks(board)]
-    if any(cell.diverged for cell in board.cells.values()):
-        notes.append("Where a run diverged, figures and comparisons take the accuracy as 0.")
+    if any(cell.word == "diverged" for cell in board.cells.values()):
+        notes.append("Where all runs diverged, figures and comparisons take the accuracy as 0.")
     return notes

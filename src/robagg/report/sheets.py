@@ -37,13 +37,11 @@ def divide(board: Board) -> list[Sheet]:
 def tell_cell(cell: Cell | None, *, digits: int = 2, sign: str = " ± ") -> str:
     """Mean and deviation of a cell; what is not there is a dash.
 
-    >>> tell_cell(Cell((96.0, 97.0))), tell_cell(Cell((), diverged=1)), tell_cell(None)
+    >>> tell_cell(Cell((96.0, 97.0))), tell_cell(Cell((0.0,), diverged=1)), tell_cell(None)
     ('96.50 ± 0.71', 'diverged', '-')
     """
-    if cell is None or (cell.mean is None and not cell.diverged and not cell.failed):
-        return "-"
-    if cell.mean is None:
-        return "diverged" if cell.diverged else "failed"
+    if cell is None or cell.word:
+        return "-" if cell is None else cell.word
     spread = "" if cell.deviation is None else f"{sign}{cell.deviation:.{digits}f}"
     return f"{cell.mean:.{digits}f}{spread}{'†' if cell.diverged else ''}{'‡' if cell.failed else ''}"
 
@@ -68,11 +66,9 @@ def tell_beside(board: Board, sheet: Sheet, *, digits: int = 2, gap: str = " ", 
 
 
 def tell_worst(board: Board, panel: str, row: str, digits: int = 2) -> str:
-    """The least mean of a row; where a run diverged nothing is worse."""
+    """The least mean of a row."""
     found = board.find_worst(panel, row)
-    if found is None:
-        return "-"
-    return "diverged" if board.cells[panel, row, found[0]].diverged else f"{found[1]:.{digits}f}"
+    return "-" if found is None else board.cells[panel, row, found[0]].word or f"{found[1]:.{digits}f}"
 
 
 def tell_differences(board: Board, sheet: Sheet) -> list[list[str]]:
@@ -116,12 +112,12 @@ def tell_bold(board: Board) -> str:
 
 def tell_marks(board: Board) -> list[str]:
     """What the marks at numbers mean, of those that there are."""
-    counted = [cell for cell in board.cells.values() if cell.accuracies]
+    counted = [cell for cell in board.cells.values() if not cell.word]
     marks = {
-        "† Some seeds diverged": any(c.diverged for c in counted),
-        "‡ Some seeds failed": any(c.failed for c in counted),
+        "† Some seeds diverged and count as 0.": any(c.diverged for c in counted),
+        "‡ Some seeds failed and are not in the mean.": any(c.failed for c in counted),
     }
-    return [f"{mark} and are not in the mean." for mark, there in marks.items() if there]
+    return [mark for mark, there in marks.items() if there]
 
 
 def _paper(pair: Pair, digits: int) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from robagg.registry import split_call
+
 _SPEC = ("task", "split", "n", "f", "attack", "method")
 _OURS = (
     "rule mixers core rho seed key status finished accuracy diverged done curve notes plugins trace seconds version "
@@ -20,7 +22,7 @@ class Cell:
     """The runs of one cell, which differ in their seed."""
 
     accuracies: tuple[float, ...] = ()
-    """Of the runs that came to their end."""
+    """Of the runs that came to their end; one that diverged, which is no use to anybody, counts as 0."""
     diverged: int = 0
     failed: int = 0
 
@@ -32,6 +34,13 @@ class Cell:
     def deviation(self) -> float | None:
         """Over the seeds, with n - 1 below; None for fewer than two."""
         return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else None
+
+    @property
+    def word(self) -> str:
+        """What stands in a number's place where all runs diverged, or none came to its end."""
+        if self.accuracies:
+            return "diverged" if self.diverged == len(self.accuracies) else ""
+        return "failed" if self.failed else "-"
 
 
 @dataclass(frozen=True)
@@ -46,11 +55,9 @@ class Table:
     cells: Mapping[tuple[Any, Any], Cell]
 
     def find_worst(self, row: Any) -> Cell | None:
-        """The cell with the least mean in a row; where a run diverged nothing is worse. None: no cell has any."""
+        """The cell with the least mean in a row; None: no cell has any."""
         cells = [self.cells[row, column] for column in self.columns if (row, column) in self.cells]
-        wild = next((cell for cell in cells if cell.diverged), None)
-        told = [cell for cell in cells if cell.mean is not None]
-        return wild or min(told, key=lambda cell: cell.mean or 0.0, default=None)
+        return min((cell for cell in cells if cell.accuracies), key=lambda cell: cell.mean or 0.0, default=None)
 
 
 def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", columns: str = "attack") -> list[Table]:
@@ -75,8 +82,7 @@ def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", colu
         grouping += [name for name in ("mixers", "core") if name not in (rows, columns)]
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in flat:
-        # A split that has a rho is told by it.
-        told = {**record, "split": None} if by_rho and record.get("rho") is not None else record
+        told = {**record, "split": _hide_rho(record)} if by_rho else record
         groups.setdefault(tuple(_freeze(told.get(name)) for name in grouping), []).append(record)
     tables = []
     for values, members in groups.items():
@@ -109,14 +115,24 @@ def _settings(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for record in records for name in record if name not in known))
 
 
+def _hide_rho(record: Mapping[str, Any]) -> Any:
+    """A record's split without the rho that its row or column tells; of the paper's split nothing is left."""
+    if record.get("rho") is None:
+        return record.get("split")
+    name, parameters = split_call(record["split"], "split")
+    rest = ", ".join(f"{key}={value!r}" for key, value in parameters.items() if key != "rho")
+    return (None if name == "rho" else name) if not rest else f"{name}({rest})"
+
+
 def _freeze(value: Any) -> Any:
     return tuple(_freeze(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def sum_up(runs: Sequence[Mapping[str, Any]]) -> Cell:
-    fine = [r for r in runs if r["status"] == "ok" and r["diverged"] is None and r["accuracy"] is not None]
-    wild = sum(r["status"] == "ok" and r["diverged"] is not None for r in runs)
-    return Cell(tuple(r["accuracy"] for r in fine), wild, sum(r["status"] != "ok" for r in runs))
+    done = [r for r in runs if r["status"] == "ok"]
+    told = [0.0 if r["diverged"] is not None else r["accuracy"] for r in done]
+    wild = sum(r["diverged"] is not None for r in done)
+    return Cell(tuple(value for value in told if value is not None), wild, len(runs) - len(done))
 
 
 def _rank(value: Any) -> tuple[bool, float, str]:

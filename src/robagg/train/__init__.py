@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from robagg.attack import Attack
 from robagg.attacks import parse as parse_attack
+from robagg.models.flat import find_dtype
 from robagg.rule import Rule
 from robagg.rule import parse as parse_rule
 from robagg.train.federation import Clients, Federation
@@ -64,7 +65,7 @@ def train(
         >>> 0 <= result.accuracy <= 100
         True
     """
-    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    dtype = find_dtype(model)
     data = [(_read(x, dtype), _read_labels(y, dtype)) for x, y in clients]
     if not data:
         raise ValueError("at least one client is wanted, got none")

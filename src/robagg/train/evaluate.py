@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -40,10 +42,13 @@ def measure_accuracy(model: nn.Module, test: tuple[Tensor, Tensor], *, by_batch:
     return 100 * int(right) / test[1].numel()
 
 
-def _choose_labels(output: Tensor, y: Tensor) -> Tensor:
-    if output.ndim < 2 or output.shape[1] < 2 or output.shape[:1] + output.shape[2:] != y.shape:
+def _choose_labels(output: Any, y: Tensor) -> Tensor:
+    shape = tuple(output.shape) if isinstance(output, Tensor) else None
+    if shape is None or len(shape) < 2 or shape[1] < 2 or shape[:1] + shape[2:] != tuple(y.shape):
+        got = f"outputs {shape}" if shape is not None else f"{type(output).__name__} as output"
         raise ValueError(
             "test counts labels (N, ...) for which the model has scores (N, classes, ...) of two classes or more, got "
-            f"labels {tuple(y.shape)} and outputs {tuple(output.shape)}"
+            f"labels {tuple(y.shape)} and {got}"
         )
-    return output.argmax(1)
+    labels: Tensor = output.argmax(1)
+    return labels

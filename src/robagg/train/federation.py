@@ -235,7 +235,12 @@ class Federation:
         """Go back to a snapshot."""
         kept = self._kept()
         for name, value in saved["tensors"].items():
-            kept[name].copy_(value)
+            place = kept.get(name)
+            if place is not None and (place.shape, place.dtype) == (value.shape, value.dtype):
+                place.copy_(value)  # where a captured round writes
+            else:  # a buffer that a forward pass makes anew, in whatever size it needs
+                module, _, own = name.removeprefix("buffer.").rpartition(".")
+                setattr(self.model.get_submodule(module), own, value.to(self.device))
         random = saved["random"]
         for name, g in self.random.items():
             g.set_state(random[name])

@@ -28,7 +28,7 @@ class Result:
     """What a run gave."""
 
     accuracy: float | None
-    """Percent of the test set, after the last round; None without a test set."""
+    """Percent of the test set, after the last round; None without a test set, or where the weights broke."""
     curve: list[tuple[int, float]]
     """(rounds done, accuracy)"""
     trace: Trace
@@ -54,8 +54,9 @@ class Loop:
         progress: Progress | None = None,
         checkpoint: Callable[[Checkpoint], None] | None = None,
     ) -> None:
-        if test is not None and len(test[1]) == 0:
-            raise ValueError("the test set must hold a sample at least, got none")
+        if test is not None and (len(test[1]) == 0 or len(test[0]) != len(test[1])):
+            got = f"{len(test[0])} samples and {len(test[1])} labels"
+            raise ValueError(f"the test set must hold a sample at least, and a label for each, got {got}")
         self.federation, self.progress, self.checkpoint = federation, progress, checkpoint
         self.test = None if test is None else (test[0].to(federation.device), test[1].to(federation.device))
         self.trace = Trace(federation.n, federation.f)
@@ -103,7 +104,7 @@ class Loop:
                 )
         batchnorm.apply(federation.model, federation.running)
         return Result(
-            accuracy=self.curve[-1][1] if self.curve else None,
+            accuracy=self.curve[-1][1] if self.curve and self.curve[-1][0] == t else None,
             curve=self.curve,
             trace=self.trace,
             model=federation.model.eval(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -44,7 +45,7 @@ class Settings:
             ("batch", whole, _counts(self.batch)),
             ("momentum", "a number from 0 to below 1", is_number(self.momentum) and 0 <= self.momentum < 1),
             ("rate", "a number above 0 that float32 holds", is_number(self.rate) and 0 < self.rate < 2.0**128),
-            ("schedule", "(share of the rounds, factor) pairs", _is_schedule(self.schedule)),
+            ("schedule", "(share of the rounds, factor) pairs of numbers", _is_schedule(self.schedule)),
             ("local_steps", whole, _counts(self.local_steps)),
             ("share", "a number above 0, 1 at most", is_number(self.share) and 0 < self.share <= 1),
             ("evaluate_every", f"{whole}, or None", self.evaluate_every is None or _counts(self.evaluate_every)),
@@ -54,6 +55,9 @@ class Settings:
         ):
             if not fine:
                 raise ValueError(f"{name} must be {wanted}, got {getattr(self, name)!r}")
+        for at, _ in self.schedule:
+            if not abs(rate := self.rate_at(math.ceil(at * self.rounds))) < 2.0**128:
+                raise ValueError(f"the schedule must leave a rate that float32 holds, got {rate} from {at} on")
 
     def change(self, given: Mapping[str, Any]) -> Settings:
         """These settings with others by name; a name that is none gets a sentence."""
@@ -84,7 +88,11 @@ def _counts(value: object) -> bool:
     return is_whole(value) and value >= 1
 
 
+def _is_finite(value: object) -> bool:
+    return is_number(value) and math.isfinite(value)
+
+
 def _is_schedule(value: object) -> bool:
     return isinstance(value, list | tuple) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(map(is_number, pair)) for pair in value
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_finite, pair)) for pair in value
     )

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from robagg.attacks import attacks
-from robagg.lab.flat import flatten
-from robagg.lab.sources import keep_newest
-from robagg.lab.store import Record, Store
+from robagg.lab.flat import flatten, read_runs
+from robagg.lab.store import Record
 from robagg.numeric import is_number
 from robagg.registry import Registry, split_call
 from robagg.report.viewer.labels import LabelCounts
@@ -44,10 +43,8 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
         data: the folder of the data sets, to count each client's labels.
         labels: whether to count them; loading a large data set takes its time.
     """
-    if not Path(store).exists():
-        raise FileNotFoundError(f"there is no store at {store}")
-    contents = keep_newest(Store(store).read())
-    notes, counts, environments = list(contents.notes), LabelCounts(data, wanted=labels), _Shared()
+    contents = read_runs(store)
+    notes, counts, environments = [*map(hide_folders, contents.notes)], LabelCounts(data, wanted=labels), _Shared()
     runs, records = [], []
     for record in contents.records.values():
         try:

@@ -55,16 +55,20 @@ export function facetValues(facet) {
 }
 
 function summarise(runs) {
-  const fine = runs.filter((run) => run.status === 'ok' && run.diverged === null && run.accuracy !== null);
-  const values = fine.map((run) => run.accuracy);
+  // A run that diverged is no use to anybody: it counts as 0.
+  const done = runs.filter((run) => run.status === 'ok');
+  const values = done.map((run) => (run.diverged === null ? run.accuracy : 0)).filter((value) => value !== null);
+  const diverged = done.filter((run) => run.diverged !== null).length;
   const mean = values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
   const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   return {
     mean,
     deviation: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : null,
     seeds: values.length,
-    diverged: runs.filter((run) => run.status === 'ok' && run.diverged !== null).length,
-    failed: runs.filter((run) => run.status !== 'ok').length,
+    diverged,
+    failed: runs.length - done.length,
+    // What stands in a number's place.
+    word: values.length === 0 ? 'failed' : diverged === values.length ? 'diverged' : '',
   };
 }
 
@@ -108,18 +112,17 @@ export function tabulate(shown) {
   return made;
 }
 
-// A row's worst case and mean. Where a run diverged, nothing is worse; where one is missing, no more can be told.
+// A row's worst case and mean; where a cell has no result, no more can be told.
 function judge(row, attacks) {
   const there = attacks.map((attack) => row.cells.get(attack)).filter((cell) => cell !== undefined);
   const told = there.filter((cell) => cell.mean !== null);
-  row.wild = there.find((cell) => cell.diverged > 0) ?? null;
-  row.worst = row.wild ?? told.reduce((least, cell) => (least === null || cell.mean < least.mean ? cell : least), null);
+  row.worst = told.reduce((least, cell) => (least === null || cell.mean < least.mean ? cell : least), null);
   row.mean = told.length ? told.reduce((sum, cell) => sum + cell.mean, 0) / told.length : null;
-  row.whole = there.length === attacks.length && there.every((cell) => cell.mean !== null || cell.diverged > 0);
+  row.whole = told.length === attacks.length;
 }
 
 export function findBest(table) {
-  const fair = table.rows.filter((row) => row.whole && row.wild === null);
+  const fair = table.rows.filter((row) => row.whole && !row.worst.word);
   const most = Math.max(...fair.map((row) => row.worst.mean));
   return fair.filter((row) => row.worst.mean === most);
 }

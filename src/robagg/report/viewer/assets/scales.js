@@ -96,8 +96,7 @@ export function tell(value, digits = 3) {
 }
 
 export function tellAccuracy(cell, digits = 1) {
-  if (!cell) return '–';
-  if (cell.mean === null) return cell.diverged ? 'diverged' : 'failed';
+  if (!cell || cell.word) return cell ? cell.word : '–';
   const spread = cell.deviation === null ? '' : ` ± ${cell.deviation.toFixed(digits)}`;
   return `${cell.mean.toFixed(digits)}${spread}${cell.diverged ? '†' : ''}${cell.failed ? '‡' : ''}`;
 }

@@ -16,7 +16,7 @@ let most = FIRST;
 
 export function drawTables(shown, picked, redraw, choose) {
   const tables = tabulate(shown);
-  const means = shown.map((cell) => cell.mean).filter((mean) => mean !== null);
+  const means = shown.filter((cell) => !cell.word).map((cell) => cell.mean);
   const bounds =
     range === 'full' || !means.length
       ? [0, 100]
@@ -75,7 +75,7 @@ function drawKey(bounds, redraw) {
 
 function valueOf(row, column) {
   if (column === 'rule') return row.rule;
-  if (column === WORST) return row.wild ? -1 : (row.worst?.mean ?? -2);
+  if (column === WORST) return row.worst?.mean ?? -1;
   if (column === MEAN) return row.mean ?? -2;
   const cell = row.cells.get(column);
   return cell ? (cell.mean ?? -1) : -2;
@@ -158,7 +158,7 @@ function drawTable(table, place) {
 }
 
 function tellWorst(row, digits = 1) {
-  const text = row.wild ? 'diverged' : row.worst ? row.worst.mean.toFixed(digits) : '–';
+  const text = row.worst ? row.worst.word || row.worst.mean.toFixed(digits) : '–';
   return row.whole || !row.worst ? text : `${text}*`;
 }
 
@@ -166,14 +166,14 @@ function drawCell(cell, { bounds, picked, choose }) {
   if (!cell) return make('td', { class: 'none' }, make('span', { class: 'quiet' }, '–'));
   const slot = picked.findIndex((other) => other.id === cell.id);
   const text = tellAccuracy(cell);
-  const spoken = `${cell.rule} under ${cell.attack}: ${text}${cell.mean === null ? '' : ' percent'}, ${count(cell.runs.length, 'run')}`;
+  const spoken = `${cell.rule} under ${cell.attack}: ${text}${cell.word ? '' : ' percent'}, ${count(cell.runs.length, 'run')}`;
   const node = button(text, () => choose(cell), {
-    class: `cell${cell.mean === null ? ' lost' : ''}`,
+    class: `cell${cell.word ? ' lost' : ''}`,
     'aria-pressed': String(slot >= 0),
     'aria-label': spoken,
     'data-cell': cell.id,
   });
-  if (cell.mean !== null) {
+  if (!cell.word) {
     const colour = shade((cell.mean - bounds[0]) / (bounds[1] - bounds[0] || 1));
     node.style.background = css(colour);
     node.style.color = inkOn(colour);
@@ -199,8 +199,8 @@ function moveFocus(event) {
 function listNotes(table) {
   const there = table.rows.flatMap((row) => [...row.cells.values()]);
   return [
-    there.some((cell) => cell.diverged && cell.mean !== null) ? '† Some seeds diverged and are not in the mean.' : '',
-    there.some((cell) => cell.failed && cell.mean !== null) ? '‡ Some seeds failed and are not in the mean.' : '',
+    there.some((cell) => cell.diverged && !cell.word) ? '† Some seeds diverged and count as 0.' : '',
+    there.some((cell) => cell.failed && !cell.word) ? '‡ Some seeds failed and are not in the mean.' : '',
     table.rows.some((row) => !row.whole && row.worst) ? '* Of the cells there are; some have no result.' : '',
   ].filter(Boolean);
 }
