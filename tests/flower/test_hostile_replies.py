@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
 pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
 
-from flwr.app import Array, ArrayRecord, MetricRecord
+from flwr.app import Array, ArrayRecord, Error, MetricRecord, RecordDict
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +29,7 @@ from flower.federation import (
 )
 from flower.hostile import BROKEN, FAR
 from robagg.flower import RobustStrategy
+from robagg.flower.combine import share_by_size
 from robagg.rule import Rule
 
 N, F = 11, 2
@@ -162,6 +167,65 @@ def test_claims_do_not_bring_far_liars_back(liars: int) -> None:
     alone, final = told
     assert alone < 1e-3
     assert final < 0.1 * n * alone * 1.001
+
+
+FROM_THE_ORIGIN = [ra.RFA(), ra.CC(tau=1.0, iterations=5), ra.Clipping(norm=2.0) >> ra.Mean()]
+
+
+@pytest.mark.parametrize("rule", [*FROM_THE_ORIGIN, ra.Huber(), ra.NNM() >> ra.RFA(), ra.TQ(), ra.MCA()], ids=str)
+@pytest.mark.parametrize("claim", [0, 10, 10**12])
+@pytest.mark.parametrize("far", [1e160, 1e300, 1.7e308])
+def test_no_claim_brings_back_a_row_beyond_float32(rule: Rule, claim: int, far: float) -> None:
+    """A row so far off is drawn in before the rule sees it, so that its weight is not that of what was sent."""
+    model = {name: w.astype(np.float64) for name, w in MODEL.items()}
+    contents = [fill(draw_update(model, i), **{"num-examples": 10}) for i in range(30)]
+    contents[0] = fill({name: w + far for name, w in model.items()}, **{"num-examples": claim})
+    moved = []
+    for weighted in (False, True):
+        arrays, _ = run_round(RobustStrategy(rule, weighted=weighted), pack(model), contents)
+        moved.append(np.abs(flatten(unpack(arrays)) - flatten(model)).max())
+    assert moved[1] < 3 * moved[0]
+
+
+@pytest.mark.parametrize("rule", [*FROM_THE_ORIGIN, ra.Huber(), ra.Mean()], ids=str)
+def test_the_model_is_the_sum_of_replies_by_the_weights_that_are_told(rule: Rule) -> None:
+    rows = [draw_update(MODEL, i) for i in range(12)]
+    strategy = RobustStrategy(rule, weighted=True, max_weight=0.9)
+    reports = watch(strategy)
+    arrays, _ = run_round(strategy, pack(MODEL), [fill(row, **{"num-examples": 1 + i}) for i, row in enumerate(rows)])
+    start, (report,) = flatten(MODEL), reports
+    median = flatten(ra.CM()(rows)) if isinstance(rule, ra.Huber) else start
+    wanted = median + sum(node.weight * (flatten(row) - median) for node, row in zip(report.nodes, rows, strict=True))
+    assert np.allclose(flatten(unpack(arrays)), wanted, atol=1e-5)
+    assert report.nodes[11].weight > report.nodes[0].weight
+
+
+def test_claims_of_the_largest_number_there_is_count_alike() -> None:
+    strategy = RobustStrategy("mean", weighted=True, max_weight=0.9)
+    reports, n = watch(strategy), 22  # of these shares the sum rounds to no number
+    row, most = draw_update(MODEL, 0), np.finfo(np.float64).max
+    run_round(strategy, pack(MODEL), [fill(row, **{"num-examples": float(most)})] * n)
+    assert [node.weight for node in reports[0].nodes] == pytest.approx([1 / n] * n)
+
+
+def test_weights_below_zero_are_left_as_they_are() -> None:
+    verdict = ra.Mean().explain(torch.randn(3, 2))
+    verdict = replace(verdict, weights=torch.tensor([0.6, 0.6, -0.2], dtype=torch.float64))
+    assert share_by_size(verdict, [1.0, 2.0, 3.0], 0.5).tolist() == [0.6, 0.6, -0.2]
+
+
+def test_what_an_error_says_does_not_steer_a_terminal(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+
+    def fail(records: list[RecordDict], key: str) -> MetricRecord:
+        raise ValueError(f"unknown metric {[*records[0]['metrics']][-1]}")  # type: ignore[misc]
+
+    contents = [fill(draw_update(MODEL, i), **{"\x1b[2Jevil": 1.0}) for i in range(N)]
+    for observe in (False, True):
+        strategy = RobustStrategy("cm", f=F, observe=observe, train_metrics_aggr_fn=fail)
+        run_round(strategy, pack(MODEL), [*contents, Error(1, "x\x1b[2J\x1b[31mnode sound")])
+    assert "unknown metric" in caplog.text and "node sound" in caplog.text
+    assert "\x1b" not in caplog.text
 
 
 def test_weights_follow_honest_claims() -> None:

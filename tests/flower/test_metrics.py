@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -34,6 +35,13 @@ def test_what_one_client_alone_tells_is_not_even_looked_at(flood: Any, looked_at
     assert result == MetricRecord({"loss": 1.0})
     assert 7.0 not in looked_at
     assert len(looked_at) <= N
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 40])
+def test_the_mean_of_the_largest_numbers_is_one(count: int) -> None:
+    most = sys.float_info.max
+    assert metrics.trim_mean([most] * count, 0, count) == pytest.approx(most)
+    assert metrics.trim_mean([0.0] * count, 0, count) == 0.0
 
 
 def test_numbers_that_are_looked_at_are_looked_at_once(looked_at: list[Any]) -> None:

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
 
 from flwr.app import ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.serverapp.exception import InconsistentMessageReplies
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM, FedProx, FedYogi
 from flwr.serverapp.strategy.strategy import Strategy
 
@@ -286,9 +287,7 @@ def test_around_gets_the_robust_value_as_one_reply(make: Any) -> None:
     for server_round in (1, 2):
         start = unpack(arrays)
         rows = [draw_update(start, i) for i in range(N)]
-        median = ra.CM(f=2)(rows)
         rows[0] = {name: np.full_like(w, np.nan) for name, w in start.items()}
-        rows[1:] = [draw_update(start, i) for i in range(1, N)]
         median = ra.CM(f=2)(rows)
         arrays, metrics = run_round(strategy, arrays, [fill(row) for row in rows], server_round)
         ask(twin, twin_arrays, N, server_round)
@@ -298,6 +297,47 @@ def test_around_gets_the_robust_value_as_one_reply(make: Any) -> None:
         assert np.allclose(flatten(unpack(arrays)), flatten(unpack(twin_arrays)), atol=1e-6)
         assert metrics["loss"] == 1.0
         assert all(array.dtype == "float32" for array in arrays.values())
+
+
+class Silent(FedAvg):  # type: ignore[misc,unused-ignore]
+    def aggregate_train(self, server_round: int, replies: Any) -> Any:
+        return None, None
+
+
+class Loud(FedAvg):  # type: ignore[misc,unused-ignore]
+    def aggregate_train(self, server_round: int, replies: Any) -> Any:
+        raise InconsistentMessageReplies("one reply is\x1b[2J too few")
+
+
+class Other(FedAvg):  # type: ignore[misc,unused-ignore]
+    def aggregate_train(self, server_round: int, replies: Any) -> Any:
+        return pack({"else": np.zeros(2)}), None
+
+
+@pytest.mark.parametrize(
+    ("around", "why"),
+    [
+        (Silent, "Silent made no model of the robust value"),
+        (Loud, "Loud failed on the robust value: one reply is\\x1b[2J too few"),
+        (Other, "Other failed on the robust value: arrays named as the model's are wanted, got else"),
+    ],
+)
+def test_around_that_makes_nothing_of_the_robust_value_keeps_the_model(around: Any, why: str) -> None:
+    strategy = RobustStrategy("cm", f=2, around=around())
+    reports = watch(strategy)
+    arrays, metrics = run_round(strategy, pack(MODEL), honest())
+    assert arrays is None and metrics["robagg-skipped"] == 1 and metrics["loss"] == 1.0
+    assert reports[0].skipped == why
+
+
+@pytest.mark.parametrize("around", [None, FedAvg])
+def test_looking_on_evaluates_as_fedavg_does(around: Any) -> None:
+    contents = [tell(accuracy=float(i), **{"num-examples": 10**i}) for i in range(3)]
+    wanted = evaluate(FedAvg(), contents)
+    assert evaluate(RobustStrategy("cm", observe=True, around=around and around()), contents) == wanted
+    assert evaluate(RobustStrategy("cm"), contents)["accuracy"] == 1.0  # type: ignore[index]
+    unlike = [*contents, RecordDict({"metrics": MetricRecord({"else": 1.0})})]
+    assert evaluate(RobustStrategy("cm", observe=True), unlike) is None
 
 
 def test_around_leaves_statistics_to_the_median() -> None:

@@ -20,7 +20,7 @@ from robagg.flower.model import Flat, GlobalModel, Spec
 from robagg.flower.screen import Reply
 from robagg.liars import QuorumError
 from robagg.rule import Rule, SortedRule
-from robagg.stack import read
+from robagg.stack import LARGE, read
 from robagg.verdict import Verdict, judge
 
 
@@ -88,11 +88,15 @@ def share_by_size(verdict: Verdict, sizes: list[float], most: float) -> Tensor:
 
     A claim lifts no row above `most`, and none by more than the factor that lifts an equal share there: that the rule
     gives it little weight may be all that keeps a far row harmless. What the rule alone gives a row is always allowed.
+    Rows so far off that the contract draws them in have their weights in other units, and keep them; so do all where
+    a rule of somebody's own gives weights below 0, of which claims would change the sum.
     """
-    believed = [i for i, weight in enumerate(verdict.weights.tolist()) if weight != 0]
-    alone = verdict.weights[believed]
+    weights = verdict.weights.clone()
+    if bool((weights < 0).any()):
+        return weights
+    believed = [i for i, weight in enumerate(weights.tolist()) if weight != 0 and verdict.distances[i] < LARGE]
+    alone = weights[believed]
     limits = torch.minimum(alone * max(1.0, most * len(believed)), alone.clamp(min=most))
-    weights = torch.zeros_like(verdict.weights)
     weights[believed] = fill(alone * alone.new_tensor(sizes)[believed], alone, limits)
     return weights
 
@@ -108,12 +112,12 @@ def fill(wanted: Tensor, alone: Tensor, limits: Tensor) -> Tensor:
         free = wanted.masked_fill(full, 0.0)
         if not free.any():  # those that claim nothing take what is left as the rule would deal it out
             free = alone.masked_fill(full, 0.0)
-        free = free / free.max()  # the sum of claims may overflow
+        free = free / free.max()  # the sum of the largest claims may round to no number
         part = torch.where(full, limits, free / free.sum() * (alone.sum() - limits[full].sum()))
         if not bool((over := part > limits * (1 + 1e-12)).any()):
             return part
         full |= over
-    return limits
+    return limits  # of no rows
 
 
 def _move(value: Flat, parts: Sequence[tuple[Flat, float]]) -> Flat:

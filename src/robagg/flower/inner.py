@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from flwr.app import ArrayRecord, Message, MessageType, MetricRecord, RecordDict
@@ -34,17 +35,23 @@ SHARED = (
 
 def hand_on(
     inner: FedAvg, server_round: int, model: GlobalModel, combined: Combined, metrics: MetricRecord
-) -> ArrayRecord | None:
-    """The inner strategy's next model; integer arrays and statistics are not for its optimiser and stay the rule's."""
+) -> tuple[ArrayRecord | None, str]:
+    """The inner strategy's next model, or why there is none.
+
+    Integer arrays and statistics are not for its optimiser and stay the rule's.
+    """
     told = MetricRecord({**metrics, inner.weighted_by_key: 1.0})
     content = RecordDict({inner.arrayrecord_key: model.record(combined.values), "metrics": told})
     reply = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
-    # The metrics are made already, and a function of the user's need not find in its own result what it reads.
-    with metrics_by(inner, lambda contents, size_key: MetricRecord()):
-        arrays, _ = inner.aggregate_train(server_round, [reply])
-    if arrays is None:
-        return None
-    return fit(arrays, model, {spec.name: combined.values[spec.name] for spec in model.specs.values() if spec.aside})
+    own = {spec.name: combined.values[spec.name] for spec in model.specs.values() if spec.aside}
+    name = type(inner).__name__
+    try:
+        # The metrics are made already, and a function of the user's need not find in its own result what it reads.
+        with metrics_by(inner, "train", lambda contents, size_key: MetricRecord()):
+            arrays, _ = inner.aggregate_train(server_round, [reply])
+        return (None, f"{name} made no model of the robust value") if arrays is None else (fit(arrays, model, own), "")
+    except Exception as error:
+        return None, f"{name} failed on the robust value: {quote(error, 300)}"
 
 
 def average_plainly(
@@ -56,41 +63,62 @@ def average_plainly(
 ) -> tuple[ArrayRecord | None, MetricRecord]:
     """What a strategy's own way to aggregate makes of the replies, without a rule; if it raises, nothing."""
     try:
-        with metrics_by(strategy, partial(call, strategy.train_metrics_aggr_fn)):
-            arrays, metrics = aggregate(server_round, messages)
+        with metrics_by(strategy, "train", partial(call, strategy.train_metrics_aggr_fn)):
+            arrays, metrics = aggregate(server_round, _leave_out_errors(messages))
         return None if arrays is None else fit(arrays, model, {}), metrics or MetricRecord()
     except Exception as error:
         logging.getLogger("flwr").error("robagg: plain averaging failed, the model is kept: %s", quote(error, 300))
         return None, MetricRecord()
 
 
+def evaluate_plainly(
+    strategy: FedAvg, aggregate: Callable[..., MetricRecord | None], server_round: int, messages: list[Message]
+) -> MetricRecord | None:
+    """The metrics of an evaluation in a strategy's own way; if it raises, none."""
+    try:
+        with metrics_by(strategy, "evaluate", partial(call, strategy.evaluate_metrics_aggr_fn)):
+            return aggregate(server_round, _leave_out_errors(messages))
+    except Exception as error:
+        logging.getLogger("flwr").error("robagg: plain evaluation failed: %s", quote(error, 300))
+        return None
+
+
+def _leave_out_errors(messages: list[Message]) -> list[Message]:
+    """Flower logs an error as the client wrote it; ours are logged already, in characters that can be printed."""
+    return [message for message in messages if not message.has_error()]
+
+
 @contextmanager
-def metrics_by(strategy: FedAvg, function: Callable[[list[RecordDict], str], MetricRecord]) -> Iterator[None]:
+def metrics_by(
+    strategy: FedAvg, kind: Literal["train", "evaluate"], function: Callable[[list[RecordDict], str], MetricRecord]
+) -> Iterator[None]:
     """Let a strategy aggregate metrics by another function for once."""
-    own = strategy.train_metrics_aggr_fn
-    strategy.train_metrics_aggr_fn = function
+    name = f"{kind}_metrics_aggr_fn"
+    own = getattr(strategy, name)
+    setattr(strategy, name, function)
     try:
         yield
     finally:
-        strategy.train_metrics_aggr_fn = own
+        setattr(strategy, name, own)
 
 
 def fit(arrays: ArrayRecord, model: GlobalModel, own: Mapping[str, Flat]) -> ArrayRecord:
     """Another strategy's arrays in the model's dtypes; those in `own`, which are flat, are taken instead.
 
     FedAvg makes floating numbers of whole ones, and they would be measured as if they were weights in the next round.
+    Whole numbers that come back beyond their dtype are the model's own.
     """
     if arrays.keys() != model.specs.keys():
         raise UnfitError(f"arrays named as the model's are wanted, got {quote(', '.join(arrays))}")
     result = ArrayRecord()
     for spec in model.specs.values():
         value = own[spec.name] if spec.name in own else _cast(arrays[spec.name].numpy(), spec)
-        result[spec.name] = pack(spec, value)
+        result[spec.name] = model.arrays[spec.name] if value is None else pack(spec, value)
     return result
 
 
-def _cast(value: Flat, spec: Spec) -> Flat:
-    """The flat numbers in the model's dtype, whole ones rounded."""
+def _cast(value: Flat, spec: Spec) -> Flat | None:
+    """The flat numbers in the model's dtype, whole ones rounded; None where that does not hold them."""
     if value.shape != spec.shape or value.dtype.kind not in "fiub":
         came = f"{quote(value.dtype)} of shape {value.shape}"
         raise UnfitError(f"{spec.name!r} is wanted as real numbers of shape {spec.shape}, got {came}")
@@ -98,5 +126,5 @@ def _cast(value: Flat, spec: Spec) -> Flat:
     with np.errstate(over="ignore", invalid="ignore"):
         numbers = whole.astype(spec.dtype)
     if spec.whole and not np.array_equal(numbers, whole):
-        raise UnfitError(f"{spec.name!r} holds numbers that are none in {spec.dtype}")
+        return None
     return numbers.ravel(order="F" if spec.fortran else "C")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -36,7 +37,8 @@ def call(function: MetricsFunction, contents: list[RecordDict], size_key: str) -
     try:
         return MetricRecord(dict(function(contents, size_key) or {}))
     except Exception:
-        logging.getLogger("flwr").exception("robagg: the function that aggregates metrics failed; the round has none")
+        told = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in traceback.format_exc())
+        logging.getLogger("flwr").error("robagg: the function for metrics failed; the round has none\n%s", told)
         return MetricRecord()
 
 
@@ -85,8 +87,8 @@ def trim_mean(values: Sequence[int | float], f: int, n: int) -> float | None:
     if left is None:
         return None
     middle = known[left : len(known) - left]
-    # A sum of quotients: the sum of the largest numbers there are would be none.
-    return math.fsum(value / len(middle) for value in middle)
+    top = max(map(abs, middle)) or 1.0  # of the largest numbers there are, even a mean by quotients would overflow
+    return math.fsum(value / top for value in middle) / len(middle) * top
 
 
 def _left(known: int, n: int, f: int) -> int | None:

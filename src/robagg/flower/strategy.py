@@ -12,7 +12,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result
 
 from robagg.flower.decide import decide
-from robagg.flower.inner import SHARED, average_plainly, hand_on
+from robagg.flower.inner import SHARED, average_plainly, evaluate_plainly, hand_on
 from robagg.flower.journal import Journal, OnReject, logger
 from robagg.flower.metrics import summarise
 from robagg.flower.model import STATISTICS, GlobalModel, read_patterns
@@ -35,8 +35,8 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         rule: a rule, a chain, or its text, such as `TQ(f=2)` or `"nnm >> cm"`. There is no default: every rule has a
             weak spot, so it is a choice.
         f: for a rule given as text, how many replies may lie: a number, or a share of the replies (0.2).
-        around: the strategy that gets the robust value as if it were one reply, such as `FedAdam(...)`. Sampling and
-            evaluation are then its own.
+        around: the strategy that gets the robust value as if it were one reply, such as `FedAdam(...)`. It then
+            samples the nodes; metrics stay trimmed means, or what its own functions for them say.
         weighted: weigh believed replies by their claimed number of examples. The number is a claim, so the default
             counts every reply alike.
         max_weight: the largest share of all that a claim can lift one reply to, where the rule alone gives it less. An
@@ -154,28 +154,27 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             self.rule, self._model, screened, self.min_valid_replies, state=self._state, max_weight=self.max_weight
         )
         report = replace(report, round=server_round, observed=self.observe)
-        self.journal.enter(report)
-        self._warn_of_equal_shares(report)
+        arrays, metrics = None, MetricRecord()
         if combined is not None:
             self._state = combined.state
         if self.observe:
             inside: FedAvg = self if self.around is None else self.around
             aggregate = super().aggregate_train if self.around is None else inside.aggregate_train
             arrays, metrics = average_plainly(inside, aggregate, server_round, messages, self._model)
-            return arrays, MetricRecord({**metrics, **report.to_metrics()})
-        if combined is None:
-            return None, report.to_metrics()
-        accepted = [reply for reply, node in zip(screened.given, report.nodes, strict=False) if not node.rejected]
-        metrics = summarise(self.train_metrics_aggr_fn, accepted, self.rule, self.weighted_by_key)
-        if self.around is None:
-            arrays = self._model.record(combined.values)
-        else:
-            arrays = hand_on(self.around, server_round, self._model, combined, metrics)
-        metrics.update(report.to_metrics())
-        return arrays, metrics
+        elif combined is not None:
+            accepted = [reply for reply, node in zip(screened.given, report.nodes, strict=False) if not node.rejected]
+            metrics = summarise(self.train_metrics_aggr_fn, accepted, self.rule, self.weighted_by_key)
+            if self.around is None:
+                arrays = self._model.record(combined.values)
+            else:
+                arrays, why = hand_on(self.around, server_round, self._model, combined, metrics)
+                report = replace(report, skipped=why)
+        self.journal.enter(report)
+        self._warn_of_equal_shares(report)
+        return arrays, MetricRecord({**metrics, **report.to_metrics()})
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """The trimmed mean of each metric."""
+        """The trimmed mean of each metric; looking on only, what FedAvg (or `around`) makes of them."""
         messages, asked = list(replies), self._asked
         self._asked = []
         if not messages:
@@ -185,6 +184,10 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             logger.warning("\t> node %d has no part in the evaluation: %s", node, why)
         if not screened.sound:
             return None
+        if self.observe:
+            inside: FedAvg = self if self.around is None else self.around
+            aggregate = super().aggregate_evaluate if self.around is None else inside.aggregate_evaluate
+            return evaluate_plainly(inside, aggregate, server_round, messages)
         return summarise(self.evaluate_metrics_aggr_fn, screened.sound, self.rule, self.weighted_by_key)
 
     def _warn_of_equal_shares(self, report: RoundReport) -> None:
