@@ -20,8 +20,8 @@ Belongs = Callable[[str, str, Pair], bool]
 REASONS: dict[str, tuple[Belongs, str]] = {
     "Collapsed in both": (
         lambda row, column, pair: max(pair.ours, pair.paper) < 15,
-        "A model that has collapsed names one label for most images, which is right for 8.9 to 11.4 % of them; 0.0 "
-        "stands for runs that diverged.",
+        "A model that has collapsed names one label for most images, which is right for 8.9 to 11.4 % of them; a run "
+        "that diverged counts as 0.",
     ),
     "ALIE": (
         lambda row, column, pair: column == "ALIE",
