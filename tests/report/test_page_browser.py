@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from report.access import find_violations
-from report.records import HOSTILE, fill_large, fill_small
+from report.records import HOSTILE, fill_large, fill_small, make_record
+from robagg.lab import Run, Store
 from robagg.report.viewer import write_report
 
 pytestmark = pytest.mark.slow
@@ -106,6 +107,26 @@ def test_filters_and_search_leave_what_matches(browser: Any, small: Path) -> Non
         assert page.locator("table.results tbody th").all_inner_texts() == ["nnm >> tq"]
         page.fill("#search", "nothing of that name")
         assert "No run matches" in page.inner_text("#results")
+
+
+def test_tables_have_their_columns_in_one_order_and_what_diverged_counts_as_nothing(
+    browser: Any, tmp_path: Path
+) -> None:
+    runs = [Run(rule="tq", attack=attack, f=4, seed=0) for attack in ("none", "bf", "ipm")]
+    runs += [Run(rule="tq", attack=attack, f=6, seed=seed) for attack in ("ipm", "none", "bf") for seed in (0, 1)]
+    with Store(tmp_path / "runs.jsonl") as store:
+        for run in runs:
+            wild = run.f == 6 and run.attack != "bf" and (run.attack == "ipm" or run.seed == 0)
+            store.append(make_record(run, points=5) | {"accuracy": 80.0, "diverged": 7 if wild else None})
+    with Reader(browser, write_report(tmp_path / "runs.jsonl", tmp_path / "report.html")) as reader:
+        for k in (0, 1):
+            heads = reader.page.locator("table.results").nth(k).locator("thead th").all_inner_texts()
+            assert [head.strip(" ▼▲") for head in heads[1:4]] == ["none", "bf", "ipm"]
+        assert reader.cell("tq", "none", table=1).inner_text() == "40.0 ± 56.6†"
+        assert reader.cell("tq", "ipm", table=1).inner_text() == "diverged"
+        row = reader.page.locator("table.results").nth(1).locator("tbody tr").first.locator("td")
+        assert row.all_inner_texts()[-2:] == ["diverged", "40.0"]
+        assert "† Some seeds diverged and count as 0." in reader.page.inner_text("#results")
 
 
 def test_rows_are_sorted_by_the_column_that_is_pressed(browser: Any, small: Path) -> None:

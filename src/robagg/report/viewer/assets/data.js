@@ -105,7 +105,9 @@ export function tabulate(shown) {
     if (!table.attacks.includes(cell.attack)) table.attacks.push(cell.attack);
   }
   const made = [...tables.values()].sort((a, b) => compareTexts(a.title, b.title));
+  const order = [...new Set(shown.map((cell) => cell.attack))]; // the same in every table
   for (const table of made) {
+    table.attacks.sort((a, b) => order.indexOf(a) - order.indexOf(b));
     table.rows = [...table.rows.values()];
     for (const row of table.rows) judge(row, table.attacks);
   }
