@@ -6,7 +6,7 @@ import io
 import tracemalloc
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
 import numpy as np
@@ -216,6 +216,40 @@ def test_equal_numbers_are_one_key_and_members_of_an_enumeration_stay_themselves
     layer = Enum("layer", {"W": "weight"}, type=str)
     assert list(ra.Mean()([{layer["W"]: torch.ones(2)}] * 3)) == [layer["W"]]
     assert type(next(iter(ra.Mean()([{layer["W"]: torch.ones(2)}] * 3)))) is layer
+
+
+class Odd(int):
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class OddName(StrEnum):
+    W = "w"
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+@pytest.mark.parametrize(("key", "odd"), [(1, Odd(1)), ("w", OddName.W)])
+def test_no_clients_key_gets_into_the_result(key: Any, odd: Any) -> None:
+    rows: list[Any] = [{odd if k == 0 else key: torch.ones(2) * k} for k in range(7)]
+    value = ra.CM(f=2)(rows)
+    assert [type(found) for found in value] == [type(key)]
+    assert value[key].tolist() == [3.0, 3.0]
+
+
+def test_arrays_that_torch_does_not_take_as_they_lie_are_copied() -> None:
+    rows = [np.arange(4.0) + k for k in range(5)]
+    record = np.zeros(4, [("a", "u1"), ("x", "f8")])
+    record["x"] = rows[0]
+    unaligned = record["x"]
+    assert not unaligned.flags.aligned
+    for odd in (rows[0].astype(">f8"), rows[0][::-1].copy()[::-1], unaligned):
+        value = ra.CM()([odd, *rows[1:]]) if odd.dtype == rows[0].dtype else ra.CM()([x.astype(">f8") for x in rows])
+        assert value.tolist() == [2.0, 3.0, 4.0, 5.0]
 
 
 def double(leaf: Any, times: int) -> Any:

@@ -96,8 +96,8 @@ def _view_array(leaf: Any) -> Tensor | None:
         return None
     odd = not array.flags.aligned or any(stride < 0 or stride % size for stride in array.strides)
     if odd or not array.dtype.isnative:
-        low, high = np.lib.array_utils.byte_bounds(array)
-        _refuse_copy(array.nbytes, high - low)
+        reach = sum((count - 1) * abs(stride) for count, stride in zip(array.shape, array.strides, strict=True))
+        _refuse_copy(array.nbytes, reach + size)
         array = array.astype(array.dtype.newbyteorder("="))
     if not array.flags.writeable and array.size:
         array = np.asarray(_Writable(array))

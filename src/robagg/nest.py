@@ -21,7 +21,7 @@ from robagg.leaf import ARRAYS, FLOATS, Spec, UnusableError, cut, read_leaf, tel
 Path = tuple[str | int | tuple[str, str], ...]
 """The way to a node: keys of dicts (see `name_key`) and places in lists."""
 Dress = tuple[tuple[Path, Spec], ...]
-"""Each node's path and what is said of it, in the order in which they came; of a container its type too."""
+"""Each node's path and what is said of it, in the order in which they came; of a container its and its keys' types."""
 Form = frozenset[tuple[Path, Spec]]
 """What of this must agree between clients: neither the order of keys nor whether a list is a tuple."""
 
@@ -73,7 +73,9 @@ def read_row(row: Any, limit: int) -> Entry:
             if kind is None:
                 spec, leaves[path] = read_leaf(node)
             else:
-                spec = (kind, type(node))
+                # Classes by their identity: one of a client's own may deny whatever it is asked.
+                keys = node if kind == "dict" else ()
+                spec = (kind, id(type(node)), *(id(type(key)) for key in keys))
             dress.append((path, spec))
     except LongKeyError as e:
         return Entry(fault=f"has {e}")
@@ -136,16 +138,21 @@ def fill(node: Any, path: Path, make: Callable[[Path], Any]) -> Any:
         return make(path)
     if kind == "dict":
         names = {key: name_key(key) for key in node}
-        # Of an enumeration's members there is one each; a text of another class may be of a client's own.
-        items = {
-            name if isinstance(name, str) and not isinstance(key, Enum) else key: fill(node[key], (*path, name), make)
-            for key, name in names.items()
-        }
+        items = {_plain(key, name): fill(node[key], (*path, name), make) for key, name in names.items()}
         return OrderedDict(items) if isinstance(node, OrderedDict) else items
     children = [fill(child, (*path, i), make) for i, child in enumerate(node)]
     if isinstance(node, list):
         return children
     return type(node)(*children) if hasattr(node, "_fields") else tuple(children)
+
+
+def _plain(key: Any, name: str | tuple[str, str]) -> Any:
+    """A key as it is given back: texts and whole numbers anew, since they may be of a client's own class."""
+    if isinstance(key, Enum):
+        return key
+    if isinstance(name, str):
+        return name
+    return int(name[1]) if name[0] == "int" else key
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:

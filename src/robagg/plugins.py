@@ -144,7 +144,7 @@ def find_plugins(thing: object) -> dict[str, str]:
 def _admit(module: ModuleType, source: str, digest: str) -> Plugin:
     found: list[tuple[Registry[Any], type[Any]]] = []
     classes: list[tuple[str, type[Any]]] = inspect.getmembers(module, inspect.isclass)
-    defined = [cls for _, cls in classes if cls.__module__ == module.__name__]
+    defined = [*dict.fromkeys(cls for _, cls in classes if cls.__module__ == module.__name__)]
     for cls in defined:
         if cls.__name__.startswith("_") or inspect.isabstract(cls):
             continue

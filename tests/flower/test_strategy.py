@@ -336,6 +336,8 @@ def test_looking_on_evaluates_as_fedavg_does(around: Any) -> None:
     wanted = evaluate(FedAvg(), contents)
     assert evaluate(RobustStrategy("cm", observe=True, around=around and around()), contents) == wanted
     assert evaluate(RobustStrategy("cm"), contents)["accuracy"] == 1.0  # type: ignore[index]
+    claims = [tell(accuracy=0.5, **{"num-examples": size}) for size in (10, 10, -5)]
+    assert evaluate(RobustStrategy("cm", observe=True), claims) == evaluate(FedAvg(), claims)
     unlike = [*contents, RecordDict({"metrics": MetricRecord({"else": 1.0})})]
     assert evaluate(RobustStrategy("cm", observe=True), unlike) is None
 

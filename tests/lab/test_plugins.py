@@ -219,7 +219,7 @@ def test_two_classes_of_a_plugin_with_one_name_are_refused_whole(tmp_path: Path)
     with pytest.raises(ValueError, match=r"pair\.py defines a .* 'pair', but its PairA has one of that name"):
         load_plugin(path)
     assert not {"paira", "pairb"} & set(stages.classes())
-    path.write_text(code.replace('"pair"', '"paired"', 1))
+    path.write_text(code.replace('"pair"', '"paired"', 1) + "Another = PairA\n")
     assert load_plugin(path).names == ("paira", "pairb")
 
 

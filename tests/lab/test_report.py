@@ -134,6 +134,8 @@ def test_what_diverged_or_failed_is_never_the_best_nor_left_out_of_the_worst() -
     assert "| cm | 31.67 ± 54.85† | **70.00** | 31.67† |" in text
     assert "| tq | **80.00 ± 0.00** | failed | 80.00* |" in text
     assert "| krum | 99.00‡ | diverged | diverged |" in text
+    (failed,) = tabulate([row("rfa", "ipm", 0, 99.0), row("rfa", "ipm", 1, None, status="failed", error="no")])
+    assert render([failed], "terminal").splitlines()[2].endswith("99.00‡*")
     assert "\n\\* of the cells there are; some have no result yet" in text
 
 

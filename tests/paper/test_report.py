@@ -53,6 +53,15 @@ def test_a_run_that_diverged_counts_as_nothing(fill: Fill) -> None:
     assert write_latex(board).count(r"66.60 & {\scriptsize$\pm$\,57.68") == 6
 
 
+def test_a_rule_of_which_runs_failed_is_not_called_the_best(fill: Fill) -> None:
+    store = fill(TABLE3, lambda place: None if (place.row, place.run.seed) == ("CM", 1) else 90.0, Plan(seeds=2))
+    with Store(store) as opened:
+        for place in TABLE3.lay(Plan(seeds=2, only=Only.parse("rule=CM,seed=1"))):
+            opened.append(make_record(place, None) | {"status": "failed", "error": "no"})
+    board = gather(TABLE3, Plan(seeds=2), store)
+    assert board.cells["f=6", "CM", "LF"].failed == 1 and board.find_best_worst("f=6") == []
+
+
 def test_where_all_rules_diverge_none_is_the_best(fill: Fill) -> None:
     store = fill(TABLE3, lambda place: None if place.column == "BF" else 90.0, Plan(seeds=1))
     with Store(store) as opened:

@@ -67,7 +67,7 @@ class Caching(nn.Module):
         if self.inner.mean is None:
             self.inner.mean = torch.zeros(4)
         if self.training:
-            self.inner.mean = self.inner.mean * 0.9 + x.detach().mean(0) * 0.1
+            self.inner.mean.lerp_(x.detach().mean(0), 0.1)
         return self.layer((x - self.inner.mean) * self.mask)
 
 
@@ -131,6 +131,15 @@ def test_buffers_that_a_forward_pass_makes_anew_are_taken_up_from_a_checkpoint(c
     again = Loop(federate(copy.deepcopy(model), clients), clients[0]).run(resume=saved[0])
     assert torch.equal(weights_of(whole), weights_of(again))
     assert torch.equal(whole.model.get_buffer("inner.mean"), again.model.get_buffer("inner.mean"))
+    twice = Loop(federate(copy.deepcopy(model), clients), clients[0]).run(resume=saved[0])
+    assert torch.equal(weights_of(whole), weights_of(twice)), "a checkpoint is not changed by who takes it up"
+
+
+def test_a_checkpoint_of_another_model_is_refused(clients: Clients) -> None:
+    saved: list[dict[str, object]] = []
+    Loop(federate(nn.Linear(4, 2), clients), clients[0], checkpoint=saved.append).run()
+    with pytest.raises(RuntimeError, match="size of tensor"):
+        Loop(federate(nn.Linear(4, 3), clients), clients[0]).run(resume=saved[0])
 
 
 @pytest.mark.parametrize("how", [*batchnorm.UPDATES])

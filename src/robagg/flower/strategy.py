@@ -180,14 +180,15 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         if not messages:
             return None
         screened = screen(messages, asked, None, size_key=self.weighted_by_key)
-        for node, why in [*screened.failed.items(), *((r.node, r.reason) for r in screened.given if r.reason)]:
+        broken = [] if self.observe else [(reply.node, reply.reason) for reply in screened.given if reply.reason]
+        for node, why in [*screened.failed.items(), *broken]:
             logger.warning("\t> node %d has no part in the evaluation: %s", node, why)
-        if not screened.sound:
-            return None
         if self.observe:
             inside: FedAvg = self if self.around is None else self.around
             aggregate = super().aggregate_evaluate if self.around is None else inside.aggregate_evaluate
             return evaluate_plainly(inside, aggregate, server_round, messages)
+        if not screened.sound:
+            return None
         return summarise(self.evaluate_metrics_aggr_fn, screened.sound, self.rule, self.weighted_by_key)
 
     def _warn_of_equal_shares(self, report: RoundReport) -> None:

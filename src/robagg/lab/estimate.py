@@ -19,6 +19,7 @@ from robagg.lab.pool import run_pool
 from robagg.lab.record import fix_threads
 from robagg.lab.run import Run
 from robagg.lab.store import Record, Store
+from robagg.numeric import is_number
 from robagg.task import federate
 from robagg.train import Federation, Loop, choose_device
 
@@ -186,6 +187,7 @@ def _average(records: Any, options: Options) -> dict[str, float]:
     for record in records:
         where = record.get("environment", {})
         alike = str(where.get("device", "")).split(":")[0] == device and where.get("threads") == options.threads
-        if record.get("status") == "ok" and record.get("diverged") is None and alike and "seconds" in record:
+        whole = isinstance(record.get("spec"), dict) and is_number(record.get("seconds"))
+        if record.get("status") == "ok" and record.get("diverged") is None and alike and whole:
             times.setdefault(_kind(record["spec"]), []).append(record["seconds"])
     return {kind: sum(values) / len(values) for kind, values in times.items()}

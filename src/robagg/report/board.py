@@ -92,7 +92,10 @@ class Board:
     def find_best_worst(self, panel: str) -> list[str]:
         """The rows with the greatest worst case of a panel; none while a row's cannot be told, or where all fail."""
         rows = dict.fromkeys(row for p, row, _ in self.planned if p == panel)
-        worst = {row: found[1] for row in rows if (found := self.find_worst(panel, row)) is not None}
+        lost = {row for (p, row, _), cell in self.cells.items() if p == panel and cell.failed}
+        worst = {
+            row: found[1] for row in rows if row not in lost and (found := self.find_worst(panel, row)) is not None
+        }
         if len(worst) < max(2, len(rows)) or not any(worst.values()):
             return []
         return [row for row, value in worst.items() if value == max(worst.values())]

@@ -87,7 +87,7 @@ def _explain(table: Table, worst: bool) -> list[str]:
 
 
 def _is_known(cell: Cell | None) -> bool:
-    return cell is not None and bool(cell.accuracies)
+    return cell is not None and bool(cell.accuracies) and not cell.failed
 
 
 def _label(value: object, axis: str) -> str:

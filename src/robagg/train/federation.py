@@ -236,11 +236,12 @@ class Federation:
         kept = self._kept()
         for name, value in saved["tensors"].items():
             place = kept.get(name)
-            if place is not None and (place.shape, place.dtype) == (value.shape, value.dtype):
-                place.copy_(value)  # where a captured round writes
-            else:  # a buffer that a forward pass makes anew, in whatever size it needs
-                module, _, own = name.removeprefix("buffer.").rpartition(".")
-                setattr(self.model.get_submodule(module), own, value.to(self.device))
+            fits = place is not None and (place.shape, place.dtype) == (value.shape, value.dtype)
+            if fits or not name.startswith("buffer."):
+                kept[name].copy_(value)  # in place, where a captured round writes
+            else:  # a forward pass makes it anew, in whatever size it needs
+                owner, _, own = name.removeprefix("buffer.").rpartition(".")
+                self.model.get_submodule(owner).register_buffer(own, value.to(self.device, copy=True))
         random = saved["random"]
         for name, g in self.random.items():
             g.set_state(random[name])

@@ -120,7 +120,7 @@ function judge(row, attacks) {
   const told = there.filter((cell) => cell.mean !== null);
   row.worst = told.reduce((least, cell) => (least === null || cell.mean < least.mean ? cell : least), null);
   row.mean = told.length ? told.reduce((sum, cell) => sum + cell.mean, 0) / told.length : null;
-  row.whole = told.length === attacks.length;
+  row.whole = told.length === attacks.length && !told.some((cell) => cell.failed);
 }
 
 export function findBest(table) {

@@ -19,9 +19,9 @@ export function summarise(tables) {
   const [rule, won] = [...wins].sort((a, b) => b[1] - a[1])[0];
   const { row, title } = judged
     .map(({ table }) => ({ title: table.title, row: table.rows.find((one) => one.rule === rule) }))
-    .filter((found) => found.row?.whole && !found.row.worst.word)
+    .filter((found) => found.row?.whole)
     .sort((a, b) => a.row.worst.mean - b.row.worst.mean)[0];
-  return `${rule} has the best worst case in ${won} of ${judged.length} tables; its own hardest is ${row.worst.mean.toFixed(1)} % under ${row.worst.attack} (${title}).`;
+  return `${rule} has the best worst case in ${won} of ${judged.length} tables; its own hardest is ${row.worst.word || `${row.worst.mean.toFixed(1)} %`} under ${row.worst.attack} (${title}).`;
 }
 
 function tellBest(best, title, k) {
