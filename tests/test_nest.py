@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import tracemalloc
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
@@ -131,6 +132,14 @@ class Twice(dict):  # type: ignore[type-arg]
     def __getitem__(self, key: Any) -> Any:
         self.asked += 1
         return torch.zeros(SMALL_LEAF if self.asked % 2 else 3)
+
+
+class Endless(dict):  # type: ignore[type-arg]
+    def __iter__(self) -> Any:
+        return map(str, itertools.count())
+
+    def __getitem__(self, key: Any) -> Any:
+        return torch.zeros(1)
 
 
 class Liar(np.ndarray):  # type: ignore[type-arg]
@@ -276,9 +285,19 @@ LONG_KEY = bytes(20_000)
         {"w": [0.0] * 2_000_000},
         {"w": [np.float64(0)] * 2_000_000},
         {"w": [{LONG_KEY: np.zeros(1)} for _ in range(4999)]},
+        Endless(w=0),
         deepen(0.0, "k" * 10**6, 98),
     ],
-    ids=["numbers", "tensors", "dicts", "a long list", "a long list of arrays", "one long key", "a deep long key"],
+    ids=[
+        "numbers",
+        "tensors",
+        "dicts",
+        "a long list",
+        "a long list of arrays",
+        "one long key",
+        "no end",
+        "a deep long key",
+    ],
 )
 def test_no_nest_is_followed_much_further_than_that_of_most_rows(bomb: Any) -> None:
     rows: list[Any] = [{"w": torch.ones(2)} for _ in range(5)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from itertools import chain
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -74,7 +74,7 @@ def read_row(row: Any, limit: int) -> Entry:
                 spec, leaves[path] = read_leaf(node)
             else:
                 # Classes by their identity: one of a client's own may deny whatever it is asked.
-                keys = node if kind == "dict" else ()
+                keys = islice(node, limit) if kind == "dict" else ()
                 spec = (kind, id(type(node)), *(id(type(key)) for key in keys))
             dress.append((path, spec))
     except LongKeyError as e:
@@ -125,7 +125,7 @@ def name_key(key: Any) -> str | tuple[str, str]:
     else:
         whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
         text = str(int(key)) if whole else repr(key)
-        name = ("int" if whole else type(key).__name__, text)
+        name = ("int" if whole else cut(type(key).__name__), text)
     if len(text) > LONG:  # it stands in the path of each node below it
         raise LongKeyError(f"a key of {len(text)} characters, {LONG} at most are wanted")
     return name

@@ -29,6 +29,13 @@ def test_the_page_and_the_readme_agree_with_the_records(paper: ModuleType) -> No
     assert paper.write_table(boards["table3"], "f=6") in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def test_the_guides_tables_of_strengths_are_those_of_the_records(paper: ModuleType) -> None:
+    table = importlib.import_module("strengths").write_table()
+    assert len(table.splitlines()) == 6 and "| TQ | 94.6±1.4 |" in table
+    for page in ("engineers.md", "flower.md"):
+        assert table in (ROOT / "docs" / page).read_text(encoding="utf-8"), "make paper-docs writes it anew"
+
+
 def test_time_in_which_runs_share_a_device_counts_once(paper: ModuleType) -> None:
     def record(end: str, seconds: float) -> dict[str, object]:
         return {"finished": f"2030-01-01T00:{end}+00:00", "seconds": seconds}
