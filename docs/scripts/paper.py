@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from blocks import put
 from mismatches import tell_mismatches
 from records import STORES, read_records
 
@@ -31,14 +32,7 @@ BATCHES = ROOT / "results" / "batches-without-replacement.json"
 def main() -> None:
     boards = read_boards()
     (ROOT / "docs" / "paper.md").write_text("\n\n".join(write_overview(boards)) + "\n", encoding="utf-8")
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    table = write_table(boards["table3"], "f=6")
-    begin, end = "<!-- results: made by make paper-docs -->\n", "\n<!-- end of results -->"
-    if begin not in text or end not in text:
-        raise ValueError(f"the README must have its table of results between {begin!r} and {end!r}, and has not")
-    head, rest = text.split(begin)
-    readme.write_text(head + begin + table + end + rest.split(end)[1], encoding="utf-8")
+    put(ROOT / "README.md", "results", write_table(boards["table3"], "f=6"))
 
 
 def read_boards() -> dict[str, Board]:
