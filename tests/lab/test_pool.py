@@ -71,8 +71,9 @@ class Notes(Watcher):
         self.records.append(record)
 
 
-def test_a_pool_survives_what_its_runs_do(tmp_path: Path, blobs: str) -> None:
+def test_a_pool_survives_what_its_runs_do(tmp_path: Path, blobs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two workers, runs that kill their worker once and for ever, one that raises, and good ones beside them."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # last words are heard without it
     traps = tmp_path / "traps.py"
     traps.write_text(TRAPS)
     load_plugin(traps)

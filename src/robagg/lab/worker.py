@@ -5,6 +5,7 @@ The first line has the options. What a plugin prints goes to the error output, s
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import queue
@@ -21,6 +22,8 @@ TELL_EVERY = 0.25
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a process that is killed does not come to empty its buffer
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
 
