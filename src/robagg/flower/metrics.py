@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from flwr.app import MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
+from robagg.flower.quote import escape
 from robagg.flower.screen import Reply
 from robagg.liars import remaining_liars
 from robagg.rule import Rule
@@ -37,7 +38,7 @@ def call(function: MetricsFunction, contents: list[RecordDict], size_key: str) -
     try:
         return MetricRecord(dict(function(contents, size_key) or {}))
     except Exception:
-        told = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in traceback.format_exc())
+        told = escape(traceback.format_exc(), keep="\n")
         logging.getLogger("flwr").error("robagg: the function for metrics failed; the round has none\n%s", told)
         return MetricRecord()
 

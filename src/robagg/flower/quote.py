@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from robagg.leaf import cut
+
 
 def quote(text: object, most: int = 80) -> str:
     r"""The beginning of a text, on one line.
@@ -9,15 +11,15 @@ def quote(text: object, most: int = 80) -> str:
     >>> quote("a\tb\n\x1b[2Jc")
     'a b \\x1b[2Jc'
     """
-    return _cut(" ".join(str(text)[:2000].split()), most)
+    return cut(escape(" ".join(str(text)[:2000].split())), most)
 
 
 def quote_end(text: object, most: int = 120) -> str:
     """The last line of a text: of a traceback it says most."""
     lines = [line.strip() for line in str(text)[-2000:].splitlines() if line.strip()]
-    return _cut(lines[-1] if lines else "", most)
+    return cut(escape(lines[-1]) if lines else "", most)
 
 
-def _cut(line: str, most: int) -> str:
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
-    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+def escape(text: str, keep: str = "") -> str:
+    """The text with what does not print, but for the characters to keep, written out."""
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)

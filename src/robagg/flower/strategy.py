@@ -158,8 +158,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         if combined is not None:
             self._state = combined.state
         if self.observe:
-            inside: FedAvg = self if self.around is None else self.around
-            aggregate = super().aggregate_train if self.around is None else inside.aggregate_train
+            inside, aggregate = self._find_plain("train")
             arrays, metrics = average_plainly(inside, aggregate, server_round, messages, self._model)
         elif combined is not None:
             accepted = [reply for reply, node in zip(screened.given, report.nodes, strict=False) if not node.rejected]
@@ -184,12 +183,15 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         for node, why in [*screened.failed.items(), *broken]:
             logger.warning("\t> node %d has no part in the evaluation: %s", node, why)
         if self.observe:
-            inside: FedAvg = self if self.around is None else self.around
-            aggregate = super().aggregate_evaluate if self.around is None else inside.aggregate_evaluate
-            return evaluate_plainly(inside, aggregate, server_round, messages)
+            return evaluate_plainly(*self._find_plain("evaluate"), server_round, messages)
         if not screened.sound:
             return None
         return summarise(self.evaluate_metrics_aggr_fn, screened.sound, self.rule, self.weighted_by_key)
+
+    def _find_plain(self, kind: Literal["train", "evaluate"]) -> tuple[FedAvg, Callable[..., Any]]:
+        """The strategy that aggregates where the rule only looks on, and its own way to."""
+        inside = self if self.around is None else self.around
+        return inside, getattr(super() if self.around is None else inside, f"aggregate_{kind}")
 
     def _warn_of_equal_shares(self, report: RoundReport) -> None:
         """Say once that the cap on claims leaves nothing of them."""

@@ -89,7 +89,7 @@ def _counts(value: object) -> bool:
 
 
 def _is_finite(value: object) -> bool:
-    return is_number(value) and abs(value) < 2.0**1000
+    return is_number(value) and abs(value) < 2.0**1000  # times a number of rounds it stays one
 
 
 def _is_schedule(value: object) -> bool:
