@@ -23,7 +23,7 @@ from robagg.rules import TQ
 
 CELLS = {
     "fig2": 36, "fig3": 27 * 8, "fig4": 27 * 8, "fig5": 36, "fig6": 6 * 7, "fig7": 6 * 7, "fig8": 3 * 7, "fig9": 3 * 7,
-    "table3": 18 * 8, "table4": 12 * 8, "table5": 18 * 7, "table5-plain": 42, "table5-batch": 18 * 8,
+    "table3": 18 * 8, "table4": 12 * 8, "table5": 36 * 7, "table5-plain": 42, "table5-batch": 18 * 8,
     "table5-early": 18 * 8, "table5-short": 18 * 8, "appendix": 18 * 8, "nlp": 8 * 8, "mca-sigma": 42, "tq-table3": 30,
     "tq-table5": 48,
 }  # fmt: skip
@@ -188,13 +188,23 @@ def test_an_earlier_drop_is_half_way_but_for_a_quick_look() -> None:
     assert {place.run.effective.schedule for place in experiment.lay(Plan(quick=True))} == {()}
 
 
-def test_crops_on_black_by_test_batches_are_as_stated_otherwise() -> None:
-    stated, batch = (
+def test_test_batches_with_and_without_crops_on_black_are_as_stated_otherwise() -> None:
+    table, black = (
         {(p.panel, p.row, p.column, p.run.seed): p.run for p in experiment_of(name).lay()}
         for name in ("table5", "table5-batch")
     )
-    for spot, run in stated.items():
-        assert batch[spot] == replace(run, task="cifar10(border='black')", settings={"statistics": "batch"})
+    stated = {spot: run for spot, run in table.items() if spot[0] in ("f=2", "f=3", "f=4")}
+    assert 2 * len(stated) == len(table)
+    for (panel, *rest), run in stated.items():
+        assert not run.settings
+        by_batch = replace(run, settings={"statistics": "batch"})
+        assert table[f"{panel} (test batches)", *rest] == by_batch
+        assert black[panel, *rest] == replace(by_batch, task="cifar10(border='black')")
+
+
+@pytest.mark.parametrize("plan", [Plan(quick=True), Plan(rounds=2000)])
+def test_a_plan_with_settings_leaves_out_panels_that_have_their_own(plan: Plan) -> None:
+    assert {place.panel for place in experiment_of("table5").lay(plan)} == {"f=2", "f=3", "f=4"}
 
 
 def test_a_factor_on_the_mads_must_be_positive() -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from robagg.lab.paper import Experiment, Only, Place, Plan, find
 from robagg.lab.paper.axes import CNN_RULES
-from robagg.lab.paper.numbers import find_row, read_numbers, read_printed_worst
+from robagg.lab.paper.numbers import find_name, read_numbers, read_printed_worst
 from robagg.lab.store import Store
 from robagg.report.board import Board, gather
 from robagg.report.compare import compare, find_paper_worst, list_misprints, measure_rows, summarise
@@ -25,7 +25,7 @@ NUMBERS = read_numbers("table3")
 
 
 def like_the_paper(place: Place) -> float:
-    mean, deviation = NUMBERS[place.panel, find_row(place.row), place.column]
+    mean, deviation = NUMBERS[place.panel, find_name(place.row), place.column]
     return mean + (place.run.seed - 1) * deviation
 
 
@@ -93,6 +93,27 @@ def test_numbers_equal_to_the_papers_are_near_and_its_orderings_hold(fill: Fill)
     assert cell.mean == pytest.approx(mean) and cell.deviation == pytest.approx(deviation)
     assert board.find_best_worst("f=6") == ["TQ"]
     assert find_paper_worst(board, "f=7", "Krum") == 65.0
+
+
+def test_a_panel_done_in_another_way_is_compared_with_the_papers_and_summed_up_apart(fill: Fill) -> None:
+    table5, numbers = find("table5"), read_numbers("table5")
+    assert isinstance(table5, Experiment)
+    plan = Plan(seeds=1, only=Only.parse("f=4"))
+
+    def off(place: Place) -> float:
+        gap = -2.0 if "batches" in place.panel else 4.0 if (place.row, place.column) == ("TQ", "IPM") else 0.5
+        return numbers["f=4", find_name(place.row), place.column][0] + gap
+
+    board = gather(table5, plan, fill(table5, off, plan))
+    pairs, other = compare(board), "f=4 (test batches)"
+    assert len(pairs) == 84 and pairs[other, "TQ", "IPM"].difference == pytest.approx(-2)
+    assert find_paper_worst(board, other, "TQ") == find_paper_worst(board, "f=4", "TQ") == 68.24
+    told = summarise(pairs)
+    assert "41 of 42" in told[0]
+    assert "f=4 (test batches): within 1.5 points 0 of 42 (0 %), mean difference -2.00." in told
+    assert told[-1] == "TQ, the largest difference: +4.00 at f=4, -2.00 at f=4 (test batches)."
+    assert all("test batches" not in found.evidence for found in board.check_claims())
+    assert "f=4 (test batches)" in write_page(board) and "$f=4$ (test batches)" in write_latex(board)
 
 
 def test_what_is_off_is_told_cell_by_cell(fill: Fill) -> None:

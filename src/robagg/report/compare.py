@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from robagg.lab.paper.claim import Spot
-from robagg.lab.paper.numbers import find_row, read_numbers, read_printed_worst
+from robagg.lab.paper.numbers import find_name, read_numbers, read_printed_worst
 from robagg.report.board import Board
 
 DEVIATIONS, POINTS = 2.0, 1.0
@@ -52,7 +52,7 @@ def compare(board: Board) -> dict[Spot, Pair]:
     numbers = read_numbers(board.experiment.numbers)
     pairs = {}
     for (panel, row, column), value in board.means().items():
-        known = numbers.get((panel, find_row(row), column))
+        known = numbers.get((find_name(panel), find_name(row), column))
         if known is not None:
             pairs[panel, row, column] = Pair(value, *known)
     return pairs
@@ -63,7 +63,8 @@ def find_paper_worst(board: Board, panel: str, row: str) -> float | None:
     if board.experiment.numbers is None or board.plan.quick:
         return None
     numbers = read_numbers(board.experiment.numbers)
-    return min((mean for (p, r, _), (mean, _) in numbers.items() if (p, r) == (panel, find_row(row))), default=None)
+    wanted = find_name(panel), find_name(row)
+    return min((mean for (p, r, _), (mean, _) in numbers.items() if (p, r) == wanted), default=None)
 
 
 def list_misprints(board: Board) -> list[str]:
@@ -79,7 +80,9 @@ def list_misprints(board: Board) -> list[str]:
 
 
 def summarise(pairs: dict[Spot, Pair]) -> list[str]:
-    r"""How near ours are, in sentences; ALIE's column and MCA's rows, of unstated parameters, apart.
+    r"""How near ours are, in sentences; what hangs on unstated parameters apart.
+
+    That is ALIE's column, MCA's rows, and panels that do one of the paper's in another way.
 
     >>> pairs = {("f=6", "TQ", "IPM"): Pair(96.0, 96.4, 0.2), ("f=6", "TQ", "ALIE"): Pair(90.0, 93.4, 0.2)}
     >>> print(*summarise(pairs), sep="\n")
@@ -87,24 +90,32 @@ def summarise(pairs: dict[Spot, Pair]) -> list[str]:
     Of the cells whose deviation in the paper is under 2 points, outside ALIE and MCA, within 1.5 points:
     1 of 1 (100 %).
     ALIE's column: within 1.5 points 0 of 1 (0 %), mean difference -3.40.
+    TQ, the largest difference: -3.40 at f=6.
     """
     if not pairs:
         return []
-    alie = {spot: pair for spot, pair in pairs.items() if spot[2] == "ALIE"}
-    mca = {spot: pair for spot, pair in pairs.items() if find_row(spot[1]) == "MCA" and spot not in alie}
-    settled = [pair for spot, pair in pairs.items() if spot not in alie and spot not in mca and pair.firm]
+    main = {spot: pair for spot, pair in pairs.items() if find_name(spot[0]) == spot[0]}
+    others = {spot: pair for spot, pair in pairs.items() if spot not in main}
+    alie = {spot: pair for spot, pair in main.items() if spot[2] == "ALIE"}
+    mca = {spot: pair for spot, pair in main.items() if find_name(spot[1]) == "MCA" and spot not in alie}
+    settled = [pair for spot, pair in main.items() if spot not in alie and spot not in mca and pair.firm]
     lines = [
-        f"Within two of the paper's deviations and a point: {_share(pair.near for pair in pairs.values())}.",
+        f"Within two of the paper's deviations and a point: {_share(pair.near for pair in main.values())}.",
         "Of the cells whose deviation in the paper is under 2 points, outside ALIE and MCA, within 1.5 points: "
         f"{_share(pair.close for pair in settled)}.",
     ]
-    rows = dict.fromkeys(row for _, row, _ in mca)
-    parts = {"ALIE's column": alie} | {row: {s: p for s, p in mca.items() if s[1] == row} for row in rows}
+    parts = {"ALIE's column": alie, **_divide(mca, by=1), **_divide(others, by=0)}
     for name, members in parts.items():
         if members:
             mean = sum(pair.difference for pair in members.values()) / len(members)
             near = _share(pair.close for pair in members.values())
             lines.append(f"{name}: within 1.5 points {near}, mean difference {mean:+.2f}.")
+    for row, members in _divide({s: p for s, p in pairs.items() if find_name(s[1]) == "TQ"}, by=1).items():
+        largest = {
+            p: max((pair.difference for pair in own.values()), key=abs) for p, own in _divide(members, by=0).items()
+        }
+        told = ", ".join(f"{gap:+.2f} at {panel}" for panel, gap in largest.items())
+        lines.append(f"{row}, the largest difference: {told}.")
     return lines
 
 
@@ -118,6 +129,14 @@ def measure_rows(pairs: dict[Spot, Pair]) -> dict[str, float]:
     for (_, row, _), pair in pairs.items():
         rows.setdefault(row, []).append(abs(pair.difference))
     return dict(sorted(((row, sum(v) / len(v)) for row, v in rows.items()), key=lambda item: item[1]))
+
+
+def _divide(pairs: dict[Spot, Pair], *, by: int) -> dict[str, dict[Spot, Pair]]:
+    """The cells of each panel (by=0) or row (by=1)."""
+    parts: dict[str, dict[Spot, Pair]] = {}
+    for spot, pair in pairs.items():
+        parts.setdefault(spot[by], {})[spot] = pair
+    return parts
 
 
 def _share(flags: Iterable[bool]) -> str:

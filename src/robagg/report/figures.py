@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from robagg.data.optional import require
-from robagg.lab.paper.numbers import find_row
+from robagg.lab.paper.numbers import find_name
 from robagg.report.board import Board
 from robagg.report.curves import COLOURS, MARKERS
 
@@ -178,7 +178,7 @@ def _finish(figure: Any, shown: dict[str, Any], title: str, columns: int = 8) ->
 
 
 def _style(row: str) -> dict[str, Any]:
-    colour, marker = STYLES.get(find_row(row), (COLOURS[0], MARKERS[0]))
+    colour, marker = STYLES.get(find_name(row), (COLOURS[0], MARKERS[0]))
     loud = row == "TQ"
     return {
         "color": colour,

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import ClassVar
 
 from robagg.lab.paper.claim import Claim, Judged, Means, name_beside
-from robagg.lab.paper.numbers import find_row
+from robagg.lab.paper.numbers import find_name
 
 SLACK = 1.0
 """Points that a comparison forgives."""
@@ -190,12 +190,12 @@ def _falls(line: Sequence[float]) -> bool:
 
 
 def _known(row: str, rows: Sequence[str]) -> bool:
-    return row in rows or find_row(row) in rows
+    return row in rows or find_name(row) in rows
 
 
 def _kin(row: str, rows: Sequence[str]) -> bool:
     """Whether a row is of the same rule as one of these."""
-    return find_row(row) in map(find_row, rows)
+    return find_name(row) in map(find_name, rows)
 
 
 def _spot(panel: str, column: str) -> str:

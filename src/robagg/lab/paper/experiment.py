@@ -122,14 +122,14 @@ class Experiment:
     def shrink(self, plan: Plan) -> Experiment:
         """The experiment as planned: a quick one has every second point of a line, and one panel for all its tasks.
 
-        MCA's fixed width is left out of a quick one: it was found on another model. Rows with settings of their own are
-        left out where the plan has its own.
+        MCA's fixed width is left out of a quick one: it was found on another model. Panels and rows with settings of
+        their own are left out where the plan has its own.
         """
         if not plan.quick and plan.rounds is None:
             return self
         step = 2 if plan.quick and self.kind == "lines" else 1
         panels: dict[str, Panel] = {}
-        for panel in self.panels:
+        for panel in (panel for panel in self.panels if "settings" not in panel.fixed):
             label = QUICK_TASK if plan.quick and "task" in panel.fixed else panel.label
             rows = {
                 name: row

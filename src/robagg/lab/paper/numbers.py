@@ -25,13 +25,13 @@ def read_printed_worst(table: str) -> dict[tuple[str, str], tuple[float, float]]
     return {place[:2]: cell for place, cell in _read(table).items() if place[2] == "worst"}
 
 
-def find_row(row: str) -> str:
-    """The paper's name for a row of ours: it has one MCA where we have two.
+def find_name(label: str) -> str:
+    """The paper's name for a row or panel of ours: it has one MCA where we have two, and one evaluation.
 
-    >>> find_row("MCA (median)")
-    'MCA'
+    >>> find_name("MCA (median)"), find_name("f=4 (test batches)")
+    ('MCA', 'f=4')
     """
-    return row.split(" (")[0]
+    return label.split(" (")[0]
 
 
 @cache

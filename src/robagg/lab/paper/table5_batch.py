@@ -15,7 +15,7 @@ EXPERIMENT = replace(
     task="cifar10(border='black')",
     settings={"statistics": "batch"},
     notes=(
-        *table5.EXPERIMENT.notes,
+        table5.CROPS,
         "Crops are black outside the image, as where images are cropped first and normalised then; in evaluation "
         "BatchNorm goes by the statistics of each test batch, of at most 128 images. The paper states neither.",
         table5_early.STARTS,

@@ -9,7 +9,7 @@ EXPERIMENT = replace(
     name="table5-plain",
     title="CIFAR-10, rho=0.4, images neither cropped nor flipped: accuracy under six attacks",
     task="cifar10(augment=False)",
-    panels=table5.EXPERIMENT.panels[-1:],
+    panels=table5.PANELS[-1:],
     seeds=1,
     notes=("Training images are as they are; the paper does not say whether its are.",),
 )

@@ -23,7 +23,7 @@ EXPERIMENT = replace(
     candidates=True,
     claims=(),
     notes=(
-        *table5.EXPERIMENT.notes,
+        table5.CROPS,
         "Where a row does not say otherwise there are 2,000 rounds, and the rate drops at 0.75 T; the paper has 3,000.",
         *tq_table3.EXPERIMENT.notes,
     ),
