@@ -9,6 +9,8 @@ from statistics import fmean, median
 from changes import CIFAR, SAME, tell_changes
 from evaluations import tell_statistics, tell_ways
 from records import measure_cut, read_rule
+from strengths import ATTACKS as STRENGTHS
+from strengths import read_cells
 
 from robagg.lab.paper.axes import ATTACKS
 from robagg.lab.paper.tq_table3 import LAST
@@ -20,17 +22,21 @@ from robagg.report.formats import render_rows
 Pairs = Mapping[Spot, Pair]
 CHOSEN, ELSEWHERE = ("f=4",), ("f=2", "f=3")
 """Where the drop and TQ's start of the nearest setting were chosen, and where not."""
+BY_BATCH = " (test batches)"
+"""How the panels of table5 end that are evaluated by test batches."""
 OTHERS = [row for row in SAME.values() if row != "TQ"]
 
 
 def tell_cifar(boards: Mapping[str, Board]) -> str:
     """What is known of CIFAR-10's differences: BatchNorm's policy, the drop of the rate, TQ's start, augmentation."""
     pairs = {name: compare(board) for name, board in boards.items() if name.startswith(("table5", "tq-"))}
+    by_batch = {spot: pair for spot, pair in pairs["table5"].items() if spot[0].endswith(BY_BATCH)}
+    pairs["table5"] = {spot: pair for spot, pair in pairs["table5"].items() if spot not in by_batch}
     stated, early = pairs["table5"], pairs["table5-early"]
     parts = [
         "TQ's row, less the paper's, in points; images are cropped and flipped at random in all settings:",
-        lay_out_ways(boards, pairs),
-        tell_ways(stated),
+        lay_out_ways(boards),
+        tell_ways(stated, by_batch),
         tell_statistics(),
         f"The other rules that are the same here and in the paper, {', '.join(OTHERS)} "
         f"({count_seeds(boards['table5-early'], OTHERS)}): how many cells are within 1.5 points of the paper's, how "
@@ -48,20 +54,22 @@ def tell_cifar(boards: Mapping[str, Board]) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def lay_out_ways(boards: Mapping[str, Board], pairs: Mapping[str, Pairs]) -> str:
+def lay_out_ways(boards: Mapping[str, Board]) -> str:
     """TQ's differences to the paper's: as stated, with what is not stated done in other ways, and with another drop."""
-    ways = {
-        "table5": ("TQ", "as stated: drop at round 2,250; from the median; running statistics"),
-        "table5-batch": (LAST, "as stated, crops on black, by test batches of 128; from the last aggregate"),
-        "table5-early": (LAST, "drop at round 1,500; from the last aggregate; running statistics"),
-    }
+    ways = [
+        ("table5", "", "TQ", "as stated: drop at round 2,250; from the median; running statistics"),
+        ("table5", BY_BATCH, "TQ", "as stated: drop at round 2,250; from the median; by test batches of 128"),
+        ("table5-batch", "", LAST, "as stated, crops on black, by test batches of 128; from the last aggregate"),
+        ("table5-early", "", LAST, "drop at round 1,500; from the last aggregate; running statistics"),
+    ]
     lines = []
-    for f in reversed(boards["table5"].panels):
-        for name, (row, way) in ways.items():
-            gaps = differ(pick(pairs[name], [row], at=[f]))
-            told = [f"{gap:+.2f}" for gap in (*gaps, max(gaps, key=abs))]
-            seeds = count_seeds(boards[name], [row], at=[f])
-            lines.append([f, f"[{name}](paper/{name}.md)", f"{way} ({seeds})", *told])
+    for f in (*CHOSEN, *reversed(ELSEWHERE)):
+        for name, suffix, row, way in ways:
+            panel = [f"{f}{suffix}"]
+            if gaps := differ(pick(compare(boards[name]), [row], at=panel)):
+                told = [f"{gap:+.2f}" for gap in (*gaps, max(gaps, key=abs))]
+                seeds = count_seeds(boards[name], [row], at=panel)
+                lines.append([f, f"[{name}](paper/{name}.md)", f"{way} ({seeds})", *told])
     return render_rows("", ["at", "page", "setting", *ATTACKS, "largest"], lines, "markdown")
 
 
@@ -150,8 +158,22 @@ def tell_choice(starts: Board, pairs: Mapping[str, Pairs]) -> str:
         "the curves of the runs at f=4, and tried with 2,000 rounds first. TQ's start was chosen there too. What was "
         "tried of starts, factors, rounds and drops for TQ at f=4 ([tq-table5](paper/tq-table5.md); 2,000 rounds where "
         f"nothing else is said), in points a cell from the paper's row: {listed}. On MNIST at f=6, rho=0.5 the last "
-        f"aggregate as start moves no cell by more than {moved:.2f} points ([tq-table3](paper/tq-table3.md))."
+        f"aggregate as start moves no cell by more than {moved:.2f} points ([tq-table3](paper/tq-table3.md)); but at "
+        f"strengths that the paper does not show it is the weaker start there: {tell_strengths()}."
     )
+
+
+def tell_strengths() -> str:
+    """TQ on MNIST from the last aggregate and from the median, under other strengths than the paper's."""
+    cells, others = read_cells(), [attack for attack in STRENGTHS if "=" in attack]
+    pairs = {attack: (cells["tqlast", attack], cells["tq", attack]) for attack in others}
+    told = ", ".join(
+        f"{attack.split('(')[0].upper()} with {attack.split('(')[1].rstrip(')')} "
+        + " and ".join(cell.word or f"{cell.mean:.1f}" for cell in pair)
+        for attack, pair in pairs.items()
+    )
+    last, start = (len(cell.accuracies) for cell in pairs[others[0]])
+    return f"{told} from the last aggregate and from the median ({last} and {start} seeds; `results/strengths.jsonl`)"
 
 
 def tell_test(pairs: Mapping[str, Pairs]) -> str:
@@ -217,7 +239,7 @@ def count_seeds(board: Board, rows: Collection[str], *, at: Collection[str] = CH
 def tell_phases() -> str:
     """In how many rounds TQ on CIFAR-10 cuts everyone and so is the median, and what that does to the end."""
     runs, from_last = (
-        [run for run in read_rule(rule, name) if run["spec"]["f"] == 4]
+        [run for run in read_rule(rule, name) if run["spec"]["f"] == 4 and "statistics" not in run["spec"]["settings"]]
         for rule, name in (("tq", "table5"), ("tqlast", "table5-early"))
     )
     told = []

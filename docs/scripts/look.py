@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from robagg.report.figures import STYLES
 
 IMAGES = Path(__file__).parents[1] / "images"
-LOOKS = {name.lower(): look for name, look in STYLES.items()} | {"nnm": ("#009E73", "o")}
+CHAINS = {"nnm >> cm": ("#009E73", "o"), "nnm >> tq": ("#000000", "D")}
+LOOKS = {name.lower(): look for name, look in STYLES.items()} | CHAINS
 COLOURS = {name: colour for name, (colour, _) in LOOKS.items()}
 MARKS = {name: mark for name, (_, mark) in LOOKS.items()}
 DASHES = {"cm": "--", "mean": ":", "krum": "-."}

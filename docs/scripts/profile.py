@@ -15,7 +15,7 @@ from look import line, save
 
 from robagg.lab import Options, grid, load, sweep
 
-RULES = {"tq": "TQ", "huber": "Huber", "cm": "CM", "nnm >> cm": "NNM, CM", "mean": "Mean"}
+RULES = {"tq": "TQ", "huber": "Huber", "cm": "CM", "nnm >> cm": "NNM, CM", "nnm >> tq": "NNM, TQ", "mean": "Mean"}
 STRENGTHS = {"alie": ("z", [0.25, 0.5, 0.75, 1.0, 1.5, 3.0]), "ipm": ("c0", [0.5, 1.0, 2.0, 4.0, 7.0])}
 SEEDS = range(3)
 
@@ -32,8 +32,7 @@ def main(store: Path) -> None:
     for axis, (attack, (name, values)) in zip(axes, STRENGTHS.items(), strict=True):
         for rule, title in RULES.items():
             means = [sum(cell) / len(cell) for value in values if (cell := found[rule, f"{attack}({name}={value})"])]
-            key = rule.split(" >> ")[0]
-            axis.plot(values, means, **line(key), label=title)
+            axis.plot(values, means, **line(rule), label=title)
             print(f"{attack} {title:8}", " ".join(f"{name}={v:g}: {m:.1f}" for v, m in zip(values, means, strict=True)))
         axis.set(xscale="log", xlabel=f"{attack.upper()}: strength {name}", ylim=(0, 100))
         axis.set_xticks(values, [f"{value:g}" for value in values], minor=False)
