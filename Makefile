@@ -46,7 +46,7 @@ $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/ke
 	touch $(STAMP)
 
 $(FULL): $(STAMP)
-	$(PIP) -e '.[dev,flower,ray,docs]' 'flwr[simulation]' playwright triton==3.6.0
+	$(PIP) -e '.[dev,flower,ray,docs]' 'flwr[simulation]' playwright triton==3.7.1
 	touch $(FULL)
 
 clean:

@@ -63,6 +63,6 @@ def tell_changes(details: Mapping[str, str], pairs: Mapping[Spot, Pair]) -> str:
 
 
 def find_run(name: str, rule: str, attack: str, *, panel: str, seed: int) -> float:
-    """The accuracy of a table's run."""
-    wanted = {"f": int(panel.removeprefix("f=")), "attack": attack, "seed": seed}
+    """The accuracy of a table's run with the task's own settings."""
+    wanted = {"f": int(panel.removeprefix("f=")), "attack": attack, "seed": seed, "settings": {}}
     return next(float(run["accuracy"]) for run in read_rule(rule, name) if wanted.items() <= run["spec"].items())

@@ -44,19 +44,21 @@ def main() -> None:
 
 
 def write_table() -> str:
-    """Rules by attacks, with the least mean of each rule; a cell that was not run is empty."""
-    cells = read_cells()
-    lines = []
-    for rule, title in RULES.items():
-        found = [cells.get((rule, attack)) for attack in ATTACKS]
-        told = ["" if cell is None else tell_cell(cell, digits=1, sign="±") for cell in found]
-        lines.append([title, *told, f"{find_worst(rule):.1f}"])
+    """Rules by attacks, with the least mean of each rule."""
+    lines = [
+        [
+            title,
+            *(tell_cell(read_cells()[rule, attack], digits=1, sign="±") for attack in ATTACKS),
+            f"{find_worst(rule):.1f}",
+        ]
+        for rule, title in RULES.items()
+    ]
     return render_rows("", ["accuracy, %", *ATTACKS.values(), "worst"], lines, "markdown").strip()
 
 
 def find_worst(rule: str) -> float:
-    """The least mean accuracy of a rule over the strengths at which it was run."""
-    return min(cell.mean for (name, _), cell in read_cells().items() if name == rule and cell.mean is not None)
+    """The least mean accuracy of a rule; it takes a run at every strength."""
+    return min(read_cells()[rule, attack].mean for attack in ATTACKS)
 
 
 @cache
@@ -70,7 +72,7 @@ def read_cells() -> dict[tuple[str, str], Cell]:
 
 
 def read_runs() -> dict[str, Record]:
-    """The runs in question by their keys, from all stores that have some; the tables' own come before repetitions."""
+    """The runs in question by their keys, from all stores that have some; of repeated ones the tables' own count."""
     stores = [RESULTS / "strengths.jsonl", *(STORES / f"{name}.jsonl" for name in ("fig3", "table3"))]
     found = {record["key"]: record for store in stores for record in load(store)}
     return {

@@ -202,9 +202,14 @@ def test_test_batches_with_and_without_crops_on_black_are_as_stated_otherwise() 
         assert black[panel, row, *rest] == replace(by_batch, task="cifar10(border='black')")
 
 
-@pytest.mark.parametrize("plan", [Plan(quick=True), Plan(rounds=2000)])
-def test_a_plan_with_settings_leaves_out_panels_that_have_their_own(plan: Plan) -> None:
-    assert {place.panel for place in experiment_of("table5").lay(plan)} == {"f=2", "f=3", "f=4"}
+def test_settings_of_panels_rows_and_plans_are_joined() -> None:
+    table = experiment_of("table5")
+    assert {place.panel for place in table.lay(Plan(quick=True))} == {"f=2", "f=3", "f=4"}
+    by_batch = [place.run for place in table.lay(Plan(rounds=7)) if "batches" in place.panel]
+    assert {(run.effective.statistics, run.effective.rounds) for run in by_batch} == {("batch", 7)}
+    rows = {"TQ": {"rule": "tq", "settings": {"rounds": 9}}}
+    own = replace(table, panels=(replace(table.panels[-1], rows=rows),)).lay()[0].run
+    assert (own.effective.statistics, own.effective.rounds) == ("batch", 9)
 
 
 def test_a_factor_on_the_mads_must_be_positive() -> None:

@@ -32,7 +32,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
     """FedAvg whose average is a robust rule: hostile and broken clients neither move the model nor end the run.
 
     Args:
-        rule: a rule, a chain, or its text, such as `TQ(f=2)` or `"nnm >> cm"`. There is no default: every rule has a
+        rule: a rule, a chain, or its text, such as `TQ(f=2)` or `"nnm >> tq"`. There is no default: every rule has a
             weak spot, so it is a choice.
         f: for a rule given as text, how many replies may lie: a number, or a share of the replies (0.2).
         around: the strategy that gets the robust value as if it were one reply, such as `FedAdam(...)`. It then

@@ -111,11 +111,11 @@ def summarise(pairs: dict[Spot, Pair]) -> list[str]:
             near = _share(pair.close for pair in members.values())
             lines.append(f"{name}: within 1.5 points {near}, mean difference {mean:+.2f}.")
     for row, members in _divide({s: p for s, p in pairs.items() if find_name(s[1]) == "TQ"}, by=1).items():
-        largest = {
-            p: max((pair.difference for pair in own.values()), key=abs) for p, own in _divide(members, by=0).items()
-        }
-        told = ", ".join(f"{gap:+.2f} at {panel}" for panel, gap in largest.items())
-        lines.append(f"{row}, the largest difference: {told}.")
+        told = [
+            f"{max((pair.difference for pair in own.values()), key=abs):+.2f} at {panel}"
+            for panel, own in _divide(members, by=0).items()
+        ]
+        lines.append(f"{row}, the largest difference: {', '.join(told)}.")
     return lines
 
 

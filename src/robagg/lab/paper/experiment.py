@@ -112,7 +112,7 @@ class Experiment:
             for panel in self.shrink(plan).panels:
                 for row, of_row in panel.rows.items():
                     for column, of_column in panel.columns.items():
-                        run = self._make({**panel.fixed, **of_row, **of_column}, plan, seed)
+                        run = self._make(_join(panel.fixed, of_row, of_column), plan, seed)
                         if plan.only.keeps(panel.label, row, run):
                             places.append(Place(panel.label, row, column, run))
         if not places:
@@ -122,14 +122,14 @@ class Experiment:
     def shrink(self, plan: Plan) -> Experiment:
         """The experiment as planned: a quick one has every second point of a line, and one panel for all its tasks.
 
-        MCA's fixed width is left out of a quick one: it was found on another model. Panels and rows with settings of
-        their own are left out where the plan has its own.
+        MCA's fixed width is left out of a quick one: it was found on another model. So are panels with settings of
+        their own; rows with such are left out also where the plan has its own rounds.
         """
         if not plan.quick and plan.rounds is None:
             return self
         step = 2 if plan.quick and self.kind == "lines" else 1
         panels: dict[str, Panel] = {}
-        for panel in (panel for panel in self.panels if "settings" not in panel.fixed):
+        for panel in (panel for panel in self.panels if not (plan.quick and "settings" in panel.fixed)):
             label = QUICK_TASK if plan.quick and "task" in panel.fixed else panel.label
             rows = {
                 name: row
@@ -163,6 +163,13 @@ class Experiment:
             settings=settings,
             **fields,
         )
+
+
+def _join(*changes: Change) -> dict[str, Any]:
+    """All fields; settings are joined too, and of two values for one the later counts."""
+    joined = {name: value for change in changes for name, value in change.items()}
+    settings = {name: value for change in changes for name, value in change.get("settings", {}).items()}
+    return joined | ({"settings": settings} if settings else {})
 
 
 def place_store(name: str, *, quick: bool = False, given: str | Path | None = None) -> Path:
