@@ -54,6 +54,11 @@ def test_the_guides_tables_of_strengths_are_those_of_the_records(paper: ModuleTy
         assert table in (ROOT / "docs" / page).read_text(encoding="utf-8"), "make paper-docs writes it anew"
 
 
+def test_the_engineers_profile_is_that_of_the_records(paper: ModuleType) -> None:
+    table = importlib.import_module("digits").write_table()
+    assert len(table.splitlines()) == 8 and table in (ROOT / "docs" / "engineers.md").read_text(encoding="utf-8")
+
+
 def test_time_in_which_runs_share_a_device_counts_once(paper: ModuleType) -> None:
     def record(end: str, seconds: float) -> dict[str, object]:
         return {"finished": f"2030-01-01T00:{end}+00:00", "seconds": seconds}
