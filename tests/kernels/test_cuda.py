@@ -17,7 +17,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from interpreted import mend_interpreter
 from robagg import CC, MCA, RFA, TQ, Huber
 from robagg.kernels import cpu, cuda, reference
 from robagg.sketch import Sketch
@@ -25,9 +24,6 @@ from robagg.sketch import Sketch
 INSIDE = os.environ.get("TRITON_INTERPRET") == "1"
 F32, F64 = torch.float32, torch.float64
 interpreted = pytest.mark.skipif(not INSIDE, reason="runs in the interpreter's process")
-
-if INSIDE:
-    mend_interpreter()
 
 
 @pytest.mark.slow

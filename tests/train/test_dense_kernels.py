@@ -10,8 +10,6 @@ import sys
 import pytest
 
 KERNELS = """
-from interpreted import mend_interpreter
-mend_interpreter()
 import torch
 from torch.nn import functional
 from robagg.train import dense_convolution as dc, dense_norm, triton_norm, triton_pool
