@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 from changes import CIFAR, SAME, tell_changes
 from evaluations import tell_statistics, tell_ways
-from records import measure_cut, read_rule
+from records import measure_cut, read_rule, sum_up_cells
 from strengths import ATTACKS as STRENGTHS
 from strengths import read_runs
 
@@ -162,22 +162,16 @@ def tell_choice(starts: Board, pairs: Mapping[str, Pairs]) -> str:
 
 def tell_strengths() -> str:
     """TQ on MNIST from the last aggregate and from the median, same seeds, under other strengths than the paper's."""
-    ends: dict[tuple[str, str], dict[int, float]] = {}
-    for record in read_runs().values():
-        diverged = record["diverged"] is not None
-        ends.setdefault((record["method"], record["attack"]), {})[record["seed"]] = (
-            0.0 if diverged else record["accuracy"]
-        )
-    told, counts = [], set()
-    for attack in (attack for attack in STRENGTHS if "=" in attack):
-        last, start = ends["tqlast", attack], ends["tq", attack]
-        seeds = last.keys() & start.keys()
-        counts.add(len(seeds))
-        name, strength = attack.rstrip(")").split("(")
-        means = (fmean(some[seed] for seed in seeds) for some in (last, start))
-        told.append(f"{name.upper()} {strength} " + " and ".join(f"{mean:.1f}" for mean in means))
-    few = " to ".join(f"{count}" for count in sorted(counts))
-    return f"from the last aggregate and from the median, the same {few} seeds, {', '.join(told)}"
+    runs = read_runs().values()
+    seeds = {run["seed"] for run in runs if run["method"] == "tqlast"}
+    cells = sum_up_cells(run for run in runs if run["seed"] in seeds)
+    told = ", ".join(
+        f"{attack.upper()} {strength} {cells['tqlast', given].mean:.1f} and {cells['tq', given].mean:.1f}"
+        for given in STRENGTHS
+        if "=" in given
+        for attack, strength in [given.rstrip(")").split("(")]
+    )
+    return f"from the last aggregate and from the median, the same {len(seeds)} seeds, {told}"
 
 
 def tell_test(pairs: Mapping[str, Pairs]) -> str:

@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 
 from blocks import put
-from records import RESULTS, STORES
+from records import RESULTS, STORES, sum_up_cells
 
 from robagg.lab import load
 from robagg.lab.store import Record
 from robagg.report.formats import render_rows
 from robagg.report.sheets import tell_cell
-from robagg.report.tables import Cell, sum_up
+from robagg.report.tables import Cell
 
 DOCS = Path(__file__).parents[1]
 RULES = {
@@ -64,11 +64,7 @@ def find_worst(rule: str) -> float:
 @cache
 def read_cells() -> dict[tuple[str, str], Cell]:
     """The runs in question summed up, by rule and attack."""
-    cells: dict[tuple[str, str], list[Record]] = {}
-    for record in read_runs().values():
-        if record["attack"] in ATTACKS:
-            cells.setdefault((record["method"], record["attack"]), []).append(record)
-    return {spot: sum_up(found) for spot, found in cells.items()}
+    return sum_up_cells(read_runs().values())
 
 
 def read_runs() -> dict[str, Record]:

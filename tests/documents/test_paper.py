@@ -55,7 +55,7 @@ def test_the_guides_tables_of_strengths_are_those_of_the_records(paper: ModuleTy
 
 
 def test_the_engineers_profile_is_that_of_the_records(paper: ModuleType) -> None:
-    table = importlib.import_module("digits").write_table()
+    table = importlib.import_module("strengths_digits").write_table()
     assert len(table.splitlines()) == 8 and table in (ROOT / "docs" / "engineers.md").read_text(encoding="utf-8")
 
 

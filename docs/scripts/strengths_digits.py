@@ -1,24 +1,23 @@
 """Accuracy on digits against two attacks' strength: docs/images/profile.png, and the table in the engineers' guide.
 
-    python docs/scripts/digits.py; `make paper-docs` calls it
+    python docs/scripts/strengths_digits.py; `make paper-docs` calls it
 
-Runs that `results/profile.jsonl` has already are not done again; all of them take a few minutes.
+Runs that `results/strengths-digits.jsonl` has already are not done again; all of them take a few minutes.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import fmean
 
 import matplotlib.pyplot as plt
 from blocks import put
 from look import line, save
-from records import RESULTS
+from records import RESULTS, sum_up_cells
 
 from robagg.lab import Options, grid, load, sweep
 from robagg.report.formats import render_rows
 
-STORE = RESULTS / "profile.jsonl"
+STORE = RESULTS / "strengths-digits.jsonl"
 PAGE = Path(__file__).parents[1] / "engineers.md"
 RULES = {
     "tq": "TQ",
@@ -71,13 +70,14 @@ def write_table() -> str:
 
 
 def read_means() -> dict[tuple[str, str, float], float]:
-    """Mean accuracy over seeds by rule, attack and strength; a run that diverged counts as 0."""
-    found: dict[tuple[str, str, float], list[float]] = {}
-    for record in load(STORE):
-        attack, strength = record["attack"].rstrip(")").split("(")
-        spot = record["method"], attack, float(strength.split("=")[1])
-        found.setdefault(spot, []).append(0.0 if record["diverged"] is not None else record["accuracy"])
-    return {spot: fmean(cell) for spot, cell in found.items()}
+    """Mean accuracy over seeds by rule, attack and strength."""
+    cells = sum_up_cells(load(STORE))
+    return {
+        (rule, attack, value): cells[rule, f"{attack}({name}={value})"].mean
+        for rule in RULES
+        for attack, (name, values) in STRENGTHS.items()
+        for value in values
+    }
 
 
 if __name__ == "__main__":
