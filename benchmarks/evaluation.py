@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from jobs import ATTACKS, begin, gather
-from robagg.lab.paper import tq_table3
 from robagg.models.batchnorm import ClientBatchNorm
+from robagg.paper import tq_table3
 from robagg.plugins import load_plugin
-from robagg.task import tasks
-from robagg.train import Loop
+from robagg.tasks.base import tasks
+from robagg.training import Loop
 
 CELLS = (
     *(f"tq {attack}" for attack in ATTACKS),

@@ -29,10 +29,10 @@ from torch import Tensor
 import peers
 import robagg
 from robagg import kernels
-from robagg.captured import apart
-from robagg.contract import deferred_alarm
+from robagg._core.aggregate import deferred_alarm
+from robagg._core.cuda_graph import apart
+from robagg._core.sketch import Sketch
 from robagg.kernels import cuda, reference
-from robagg.sketch import Sketch
 
 F32, F64 = torch.float32, torch.float64
 STACKS = {"n=20 d=1.2M": (20, 1_199_882), "n=25 d=11M": (25, 11_000_000)}

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
+from robagg._core.rule import parse
 from robagg.attacks import attacks
-from robagg.data import Dataset, splits
-from robagg.lab.paper import axes
-from robagg.rule import parse
-from robagg.task import Task, federate
-from robagg.train import Federation
+from robagg.data import Dataset
+from robagg.paper import axes
+from robagg.splits import splits
+from robagg.tasks.base import Task, federate
+from robagg.training import Federation
 
 RULES = tuple(change["rule"] for change in axes.RULES.values())
 ATTACKS = tuple(change["attack"] for change in axes.ATTACKS.values())

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from jobs import ATTACKS, begin, gather
-from robagg.task import tasks
-from robagg.train import Loop
+from robagg.tasks.base import tasks
+from robagg.training import Loop
 
 F = 6
 CELLS = (

@@ -21,10 +21,10 @@ from torch import Tensor, nn
 from jobs import ATTACKS, RULES, begin, gather
 from robagg.data import Dataset
 from robagg.data.augment import shift_and_mirror
-from robagg.task import Task
+from robagg.tasks.base import Task
 from robagg.tasks.cifar10 import CIFAR10
 from robagg.tasks.mnist import MNIST
-from robagg.train import Federation, Loop
+from robagg.training import Federation, Loop
 
 
 class Masks(nn.modules.dropout._DropoutNd):

@@ -24,10 +24,10 @@ import peers
 import robagg as ra
 from robagg.attacks import IPM
 from robagg.models import CNN, build
-from robagg.task import Task
 from robagg.tasks import CIFAR10, MNIST
-from robagg.train import LOSSES, Federation
-from robagg.train.graph import capture
+from robagg.tasks.base import Task
+from robagg.training import LOSSES, Federation
+from robagg.training.graph import capture
 from timing import describe_machine, take_turns
 
 N, F, B = 20, 6, 32

@@ -25,8 +25,8 @@ from torch.nn import functional
 from robagg.models import batchnorm
 from robagg.models.build import build
 from robagg.models.flat import Flat
-from robagg.train.dense import Dense
-from robagg.train.gradients import Looped, Mapped, Work
+from robagg.training.gradients.dense.engine import Dense
+from robagg.training.gradients.looped import Looped, Mapped, Work
 
 WORK = Work(functional.cross_entropy)
 SHAPES = {"cnn": (1, 28, 28), "resnet20": (3, 32, 32)}

@@ -17,7 +17,7 @@ from torch import Tensor
 from jobs import ATTACKS, begin, gather
 from robagg.models import batchnorm
 from robagg.tasks.cifar10 import CIFAR10
-from robagg.train import Loop
+from robagg.training import Loop
 
 
 def run(attack: str, augment: bool, seed: int, data: str, device: str) -> dict[str, Any]:

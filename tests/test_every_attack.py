@@ -13,8 +13,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 import robagg.attacks
-from robagg.attack import Attack, State, View
 from robagg.attacks import attacks, parse
+from robagg.attacks.base import Attack, State, View
 
 TEXTS = [
     *attacks.classes(),

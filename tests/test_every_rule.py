@@ -21,8 +21,8 @@ from torch import Tensor
 import oracle
 import robagg
 from robagg import Mixer, QuorumError, Rule, parse
-from robagg.rule import GramRule, SortedRule, stages
-from robagg.sketch import Sketch
+from robagg._core.rule import GramRule, SortedRule, stages
+from robagg._core.sketch import Sketch
 
 RULES = [name for name, cls in stages.classes().items() if issubclass(cls, Rule)]
 MIXERS = [name for name, cls in stages.classes().items() if issubclass(cls, Mixer)]

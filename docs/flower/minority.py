@@ -22,8 +22,8 @@ from flwr.app import ArrayRecord
 from robust_digits.task import build_model, evaluate, read_data, train
 
 from flower.federation import fill, run_round
+from robagg._core.rule import SortedRule, parse
 from robagg.flower import NodeVerdict, RobustStrategy, RoundReport
-from robagg.rule import SortedRule, parse
 
 N, ROUNDS, F = 10, 20, 0.3
 SHARES = (0.1, 0.4, 0.7, 1.0)

@@ -8,9 +8,9 @@ from statistics import fmean
 
 from records import RESULTS, read_rule
 
-from robagg.lab.paper.axes import RULES
-from robagg.report.board import Spot
-from robagg.report.compare import Pair
+from robagg.paper.axes import RULES
+from robagg.paper.board import Spot
+from robagg.paper.compare import Pair
 
 PROTOCOL = RESULTS / "protocol.jsonl"
 MNIST = {

@@ -12,12 +12,12 @@ from records import measure_cut, read_rule, sum_up_cells
 from strengths import ATTACKS as STRENGTHS
 from strengths import read_runs
 
-from robagg.lab.paper.axes import ATTACKS, RULES
-from robagg.lab.paper.table5 import BY_BATCH
-from robagg.lab.paper.tq_table3 import LAST
-from robagg.lab.paper.tq_table5 import LAST_AS_STATED
-from robagg.report.board import Board, Spot
-from robagg.report.compare import CLOSE, Pair, compare, measure_rows
+from robagg.paper.axes import ATTACKS, RULES
+from robagg.paper.board import Board, Spot
+from robagg.paper.compare import CLOSE, Pair, compare, measure_rows
+from robagg.paper.table5 import BY_BATCH
+from robagg.paper.tq_table3 import LAST
+from robagg.paper.tq_table5 import LAST_AS_STATED
 from robagg.report.formats import render_rows
 
 Pairs = Mapping[Spot, Pair]

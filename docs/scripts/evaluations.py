@@ -13,10 +13,10 @@ from typing import Any
 from changes import SAME, find_run
 from records import RESULTS
 
-from robagg.lab.paper.axes import ATTACKS
-from robagg.lab.paper.table5 import BY_BATCH
-from robagg.report.board import Spot
-from robagg.report.compare import Pair
+from robagg.paper.axes import ATTACKS
+from robagg.paper.board import Spot
+from robagg.paper.compare import Pair
+from robagg.paper.table5 import BY_BATCH
 from robagg.report.formats import render_rows
 
 STATISTICS = RESULTS / "running-statistics.jsonl"

@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from robagg.report.figures import STYLES
+from robagg.paper.figures import STYLES
 
 IMAGES = Path(__file__).parents[1] / "images"
 CHAINS = {"nnm >> cm": ("#009E73", "o"), "nnm >> tq": ("#000000", "D")}

@@ -9,12 +9,12 @@ from changes import MNIST, tell_changes
 from cifar import tell_cifar
 from records import STORES, measure_cut, read_records, read_rule
 
-from robagg.data import splits
-from robagg.lab.paper.axes import ATTACKS
 from robagg.lab.store import Record
-from robagg.report.board import Board, Spot
-from robagg.report.compare import Pair, compare
+from robagg.paper.axes import ATTACKS
+from robagg.paper.board import Board, Spot
+from robagg.paper.compare import Pair, compare
 from robagg.report.formats import render_rows
+from robagg.splits import splits
 
 Belongs = Callable[[str, str, Pair], bool]
 REASONS: dict[str, tuple[Belongs, str]] = {

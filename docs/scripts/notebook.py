@@ -91,8 +91,8 @@ plt.show()
 from dataclasses import dataclass
 
 from robagg import GramRule, Sketch
-from robagg.liars import F
-from robagg.rule import Weights
+from robagg import F
+from robagg import Weights
 
 
 @dataclass(frozen=True)

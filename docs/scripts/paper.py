@@ -16,13 +16,13 @@ from blocks import put
 from mismatches import tell_mismatches
 from records import STORES, read_records
 
-from robagg.lab.paper import NAMES, Computation, Experiment, Plan, find
 from robagg.lab.store import Record
-from robagg.report.board import Board, Spot, gather
-from robagg.report.compare import Pair, compare, measure_rows, summarise
+from robagg.paper import NAMES, Computation, Experiment, Plan, find
+from robagg.paper.board import Board, Spot, gather
+from robagg.paper.compare import Pair, compare, measure_rows, summarise
+from robagg.paper.page import list_findings
+from robagg.paper.sheets import divide, head_of, tell_beside, tell_counts
 from robagg.report.formats import render_rows
-from robagg.report.page import list_findings
-from robagg.report.sheets import divide, head_of, tell_beside, tell_counts
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "paper"

@@ -17,7 +17,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from robagg.lab import Store, execute, grid
-from robagg.report.viewer import write_report
+from robagg.report.page import write_report
 
 IMAGES = Path(__file__).parents[1] / "images"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")

@@ -13,8 +13,8 @@ from records import RESULTS, STORES, sum_up_cells
 
 from robagg.lab import load
 from robagg.lab.store import Record
+from robagg.paper.sheets import tell_cell
 from robagg.report.formats import render_rows
-from robagg.report.sheets import tell_cell
 from robagg.report.tables import Cell
 
 DOCS = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from robagg.attack import Attack, State, View
+from robagg import Attack, State, View
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg import Mixer, Sketch
-from robagg.liars import F
+from robagg import F, Mixer, Sketch
 
 
 @dataclass(frozen=True)

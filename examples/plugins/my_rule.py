@@ -12,9 +12,7 @@ from typing import ClassVar
 
 import torch
 
-from robagg import GramRule, Sketch
-from robagg.liars import F
-from robagg.rule import Weights
+from robagg import F, GramRule, Sketch, Weights
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from robagg.data import Split
-from robagg.data.split import shuffle
+from robagg import Split
+from robagg.splits.base import shuffle
 
 
 @dataclass(frozen=True)

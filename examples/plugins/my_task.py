@@ -9,9 +9,9 @@ from typing import ClassVar
 import torch
 from torch import nn
 
+from robagg import Task
 from robagg.data import Dataset
-from robagg.task import Task
-from robagg.train import Settings
+from robagg.training import Settings
 
 
 @dataclass(frozen=True)

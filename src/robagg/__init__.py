@@ -1,4 +1,4 @@
-"""Robust aggregation for federated learning: rules that up to f lying clients cannot move.
+"""Robust aggregation for federated learning: aggregation rules that a minority of clients cannot drag away.
 
 >>> import robagg as ra
 >>> x = torch.randn(20, 1000)
@@ -7,14 +7,19 @@
 True
 """
 
-from robagg.captured import Captured
-from robagg.liars import QuorumError
+from robagg._core.cuda_graph import Captured
+from robagg._core.rule import GramRule, Mixer, Pipe, Rule, SortedRule, Weights, parse
+from robagg._core.sketch import Sketch
+from robagg._core.tolerance import F, QuorumError
+from robagg._core.verdict import Verdict
+from robagg.attacks import Attack, State, View
+from robagg.data import Dataset
 from robagg.mixers import NNM, Bucketing, Clipping
-from robagg.rule import GramRule, Mixer, Pipe, Rule, SortedRule, parse
+from robagg.plugins import load_plugin
 from robagg.rules import CC, CM, MCA, RFA, TM, TQ, Huber, Krum, Mean, MultiKrum
-from robagg.sketch import Sketch
-from robagg.train import train  # hides the package of that name: `from robagg.train import ...` still finds it
-from robagg.verdict import Verdict
+from robagg.splits import Split
+from robagg.tasks import Task
+from robagg.training import Result, Settings, train
 
 __version__ = "0.1.0"
 
@@ -25,10 +30,12 @@ __all__ = [
     "NNM",
     "RFA",
     "TM",
-    "TQ",
+    "Attack",
     "Bucketing",
     "Captured",
     "Clipping",
+    "Dataset",
+    "F",
     "GramRule",
     "Huber",
     "Krum",
@@ -37,10 +44,19 @@ __all__ = [
     "MultiKrum",
     "Pipe",
     "QuorumError",
+    "Result",
     "Rule",
+    "Settings",
     "Sketch",
     "SortedRule",
+    "Split",
+    "State",
+    "TQ",
+    "Task",
     "Verdict",
+    "View",
+    "Weights",
+    "load_plugin",
     "parse",
     "train",
 ]

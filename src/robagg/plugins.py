@@ -19,11 +19,11 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from robagg._core.registry import Registry
+from robagg._core.rule import stages
 from robagg.attacks import attacks
-from robagg.data import splits
-from robagg.registry import Registry
-from robagg.rule import stages
-from robagg.task import tasks
+from robagg.splits import splits
+from robagg.tasks.base import tasks
 
 GROUP = "robagg.plugins"
 REGISTRIES: tuple[Registry[Any], ...] = (stages, attacks, tasks, splits)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from robagg.attack import View
 from robagg.attacks import BF, GA, IPM, LF, MIMIC, Mixed, parse
+from robagg.attacks.base import View
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from robagg.attack import View
 from robagg.attacks import ALIE, BF, GA, IPM, LF, MIMIC, Mixed, NoAttack, NonFinite, SignFlip
+from robagg.attacks.base import View
 
 Rows = list[list[float]]
 

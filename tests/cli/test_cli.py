@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from lab.sharing import EXAMPLES
+from robagg._core.rule import Rule, stages
 from robagg.attacks import attacks
 from robagg.cli.app import app, run_app
 from robagg.plugins import forget
-from robagg.rule import Rule, stages
 
 COMMANDS = (
     "demo",
@@ -44,7 +44,7 @@ class Broken(Digits):
 """
 STRONG = """
 from dataclasses import dataclass
-from robagg.attack import Attack
+from robagg.attacks.base import Attack
 
 @dataclass(frozen=True)
 class Strong(Attack):

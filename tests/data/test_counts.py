@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from robagg.data import IID, Rho, describe, draw, histogram
+from robagg.data import describe, draw, histogram
+from robagg.splits import IID, Rho
 
 LABELS = torch.arange(10).repeat(50)
 SHARDS = Rho(0.8).split(LABELS, 12, 4, generator=torch.Generator().manual_seed(0))

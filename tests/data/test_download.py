@@ -155,7 +155,7 @@ def test_data_and_models_import_with_torch_and_numpy_alone() -> None:
     code = (
         "import sys\n"
         "for name in ('pooch', 'sklearn', 'matplotlib'): sys.modules[name] = None\n"
-        "import robagg.data, robagg.models\n"
-        "robagg.data.splits.parse('rho(rho=0.5)')\n"
+        "import robagg.splits, robagg.models\n"
+        "robagg.splits.splits.parse('rho(rho=0.5)')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from robagg.lab.paper.tq_table3 import LAST
-from robagg.report.compare import Pair
+from robagg.paper.compare import Pair
+from robagg.paper.tq_table3 import LAST
 
 ROOT = Path(__file__).parents[2]
 

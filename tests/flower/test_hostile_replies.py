@@ -28,9 +28,9 @@ from flower.federation import (
     watch,
 )
 from flower.hostile import BROKEN, FAR
+from robagg._core.rule import Rule
 from robagg.flower import RobustStrategy
 from robagg.flower.combine import share_by_size
-from robagg.rule import Rule
 
 N, F = 11, 2
 MODEL = draw_model()

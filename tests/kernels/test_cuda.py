@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from robagg import CC, MCA, RFA, TQ, Huber
+from robagg._core.sketch import Sketch
 from robagg.kernels import cpu, cuda, reference
-from robagg.sketch import Sketch
 
 INSIDE = os.environ.get("TRITON_INTERPRET") == "1"
 F32, F64 = torch.float32, torch.float64

@@ -13,7 +13,7 @@ from lab.sharing import strip
 from robagg.lab import Run, execute
 from robagg.lab.checkpoint import locate
 from robagg.lab.record import fit
-from robagg.train import Result, Trace
+from robagg.training import Result, Trace
 
 
 class StopRunError(BaseException):

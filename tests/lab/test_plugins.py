@@ -11,12 +11,12 @@ import pytest
 
 import robagg
 from lab.sharing import EXAMPLES
+from robagg._core.rule import stages
 from robagg.lab import Options, Run, Store, execute, grid, load, read_sweep, sweep
 from robagg.lab.estimate import estimate
 from robagg.lab.sources import keep_newest
 from robagg.plugins import GROUP, find_plugins, forget, list_plugins, load_entry_points, load_plugin
 from robagg.report.tables import tabulate
-from robagg.rule import stages
 
 RULE = """
 from dataclasses import dataclass
@@ -246,7 +246,7 @@ def test_installed_packages_offer_plugins(tmp_path: Path, monkeypatch: pytest.Mo
         assert find_plugins(robagg.parse("offered", f=2)).keys() == {"Offered"}
     finally:
         from robagg import plugins
-        from robagg.rule import stages
+        from robagg._core.rule import stages
 
         stages.remove("offered")
         plugins._loaded.pop("robagg_offer")

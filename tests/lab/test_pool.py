@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from lab.sharing import strip
-from robagg.lab import Options, Run, Store, Watcher, grid, pool, sweep
+from robagg.lab import Options, Run, Store, Watcher, grid, sweep
+from robagg.lab.executors import pool
 from robagg.lab.store import Record
 from robagg.plugins import forget, load_plugin
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from robagg.lab.paper.claim import Claim, Means
-from robagg.lab.paper.claims import Alike, Best, BestWorst, Fails, Falls, Helps, Lower
+from robagg.paper.claim import Claim, Means
+from robagg.paper.claims import Alike, Best, BestWorst, Fails, Falls, Helps, Lower
 
 
 def table(**rows: tuple[float, ...]) -> Means:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from robagg.lab.paper import example1, fig1, theorem2
-from robagg.lab.paper.__main__ import main
-from robagg.lab.paper.walk import follow
+from robagg.paper import example1, fig1, theorem2
+from robagg.paper.__main__ import main
+from robagg.paper.walk import follow
 from robagg.rules import TQ, Huber
 
 
@@ -57,6 +57,6 @@ def test_figure_1_over_five_hundred_draws() -> None:
 
 
 def test_a_dry_run_computes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("robagg.lab.paper.fig1.EXPERIMENT", replace(fig1.EXPERIMENT, compute=pytest.fail))
+    monkeypatch.setattr("robagg.paper.fig1.EXPERIMENT", replace(fig1.EXPERIMENT, compute=pytest.fail))
     assert main(["fig1", "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("no runs: fig1 trains nothing")

@@ -13,12 +13,12 @@ import torch
 import robagg
 from robagg.data.agnews import find_rows
 from robagg.lab import Options, Run, Store
-from robagg.lab.paper import NAMES, Computation, Experiment, Only, Plan, find, place_store, tq_table3
-from robagg.lab.paper.axes import ATTACKS, CNN_RULES, RHOS, RULES
-from robagg.lab.paper.mca_sigma import make_experiment
-from robagg.lab.paper.perform import foresee, perform
-from robagg.lab.paper.tq_true import TQTrue
-from robagg.lab.paper.tq_varied import TQLast, TQVaried
+from robagg.paper import NAMES, Computation, Experiment, Only, Plan, find, place_store, tq_table3
+from robagg.paper.axes import ATTACKS, CNN_RULES, RHOS, RULES
+from robagg.paper.mca_sigma import make_experiment
+from robagg.paper.perform import foresee, perform
+from robagg.paper.tq_true import TQTrue
+from robagg.paper.tq_varied import TQLast, TQVaried
 from robagg.rules import TQ
 
 CELLS = {
@@ -251,7 +251,7 @@ def test_the_runs_need_torch_and_numpy_alone(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "for name in ('typer', 'rich', 'matplotlib', 'pooch', 'tqdm'): sys.modules[name] = None\n"
-        "from robagg.lab.paper.__main__ import main\n"
+        "from robagg.paper.__main__ import main\n"
         f"sys.exit(main(['table3', '--quick', '--rounds', '2', '--only', 'rule=tq,attack=ipm', '--device', 'cpu', "
         f"'--store', {str(tmp_path / 's.jsonl')!r}]))"
     )

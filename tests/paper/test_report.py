@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from robagg.lab.paper import Experiment, Only, Place, Plan, find
-from robagg.lab.paper.axes import CNN_RULES
-from robagg.lab.paper.numbers import find_name, read_numbers, read_printed_worst
 from robagg.lab.store import Store
-from robagg.report.board import Board, gather
-from robagg.report.compare import compare, find_paper_worst, list_misprints, measure_rows, summarise
-from robagg.report.figures import draw_board
-from robagg.report.latex import write_latex
-from robagg.report.page import write_page
+from robagg.paper import Experiment, Only, Place, Plan, find
+from robagg.paper.axes import CNN_RULES
+from robagg.paper.board import Board, gather
+from robagg.paper.compare import compare, find_paper_worst, list_misprints, measure_rows, summarise
+from robagg.paper.figures import draw_board
+from robagg.paper.latex import write_latex
+from robagg.paper.numbers import find_name, read_numbers, read_printed_worst
+from robagg.paper.page import write_page
 
 from .conftest import Fill, make_record
 

@@ -14,7 +14,7 @@ import torch
 from robagg.lab import Run, Store
 from robagg.lab.record import describe_failure
 from robagg.lab.run import RESULTS_VERSION
-from robagg.train import Trace
+from robagg.training import Trace
 
 HOSTILE = "<script>window.stolen=1</script>"
 ENVIRONMENT = {"robagg": "0.1.0", "python": "3.11.7", "torch": "2.13.0", "device": "cpu", "device_name": "x86_64"}

@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 from report.records import HOSTILE, fill_small, make_record, make_runs
 from robagg.cli.report import report
 from robagg.lab import Run, Store
-from robagg.report.viewer import gather as gathering
-from robagg.report.viewer import write_report
-from robagg.report.viewer.build import MODULES, build_page, bundle, embed
-from robagg.report.viewer.gather import gather, hide_folders, pack_all
-from robagg.report.viewer.labels import LabelCounts
+from robagg.report.page import gather as gathering
+from robagg.report.page import write_report
+from robagg.report.page.build import MODULES, build_page, bundle, embed
+from robagg.report.page.gather import gather, hide_folders, pack_all
+from robagg.report.page.labels import LabelCounts
 
 ASSETS = Path(gathering.__file__).parent / "assets"
 

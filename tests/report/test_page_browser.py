@@ -13,7 +13,7 @@ import pytest
 from report.access import find_violations
 from report.records import HOSTILE, fill_large, fill_small, make_record
 from robagg.lab import Run, Store
-from robagg.report.viewer import write_report
+from robagg.report.page import write_report
 
 pytestmark = pytest.mark.slow
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

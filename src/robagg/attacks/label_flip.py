@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg.attack import Attack, State, View
+from robagg.attacks.base import Attack, State, View
 
 
 @dataclass(frozen=True)

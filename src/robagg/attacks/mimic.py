@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from robagg.attack import Attack, State, View
-from robagg.numeric import is_whole
+from robagg._core.checks import is_whole
+from robagg.attacks.base import Attack, State, View
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from robagg.attack import Attack, State, View
+from robagg.attacks.base import Attack, State, View, parse
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,6 @@ class Mixed(Attack):
     @cached_property
     def parts(self) -> tuple[Attack, ...]:
         """The attacks, in the order they are dealt."""
-        from robagg.attacks import parse  # the folder's own door: this file is one of those behind it
-
         return tuple(parse(part) for part in split_sum(self.attacks))
 
     def wants_gradient(self, k: int) -> bool:

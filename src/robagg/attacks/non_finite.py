@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg.attack import Attack, State, View
+from robagg.attacks.base import Attack, State, View
 
 _VALUES = {
     "mixed": (math.nan, math.inf, -math.inf),

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from robagg import __version__
+from robagg._core.tolerance import QuorumError
 from robagg.cli.catalogue import list_names
 from robagg.cli.certify import certify
 from robagg.cli.data import data_app
@@ -20,7 +21,6 @@ from robagg.cli.run import run
 from robagg.cli.show import show
 from robagg.cli.sweep import sweep
 from robagg.lab import StoreBusyError
-from robagg.liars import QuorumError
 
 app = typer.Typer(
     no_args_is_help=True,

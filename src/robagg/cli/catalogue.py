@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from robagg._core.registry import Named, Registry
+from robagg._core.rule import Mixer, Rule, stages
 from robagg.attacks import attacks
 from robagg.cli.plugins import PluginFiles, load_plugins
-from robagg.data import splits
-from robagg.registry import Named, Registry
-from robagg.rule import Mixer, Rule, stages
-from robagg.task import tasks
+from robagg.splits import splits
+from robagg.tasks.base import tasks
 
 
 class Kind(StrEnum):

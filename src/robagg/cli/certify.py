@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from robagg.certify import Certificate
-from robagg.certify import certify as search_worst
+from robagg._core.rule import Rule, parse
 from robagg.cli.plugins import PluginFiles, load_plugins
-from robagg.rule import Rule, parse
 from robagg.rules import TQ, Huber
+from robagg.worst_case import Certificate
+from robagg.worst_case import certify as search_worst
 
 
 def certify(

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from robagg.data import NAMES, describe, draw, fetch, load, splits
+from robagg._core.registry import fold, unknown
+from robagg.data import NAMES, describe, draw, fetch, load
 from robagg.data.agnews import fetch_agnews
-from robagg.registry import fold, unknown
-from robagg.train.seeds import generator
+from robagg.splits import splits
+from robagg.training.seeds import generator
 
 ALL_NAMES = (*NAMES, "agnews")
 

@@ -14,15 +14,15 @@ from robagg.cli.sweep import LiveWatcher
 from robagg.lab import Options, Watcher
 from robagg.lab.driver import Summary
 from robagg.lab.lines import LineWatcher, tell_estimate, tell_summary
-from robagg.lab.paper import NAMES, Computation, Experiment, Only, Plan, describe, find, place_store
-from robagg.lab.paper.claim import Finding
-from robagg.lab.paper.perform import foresee, perform
-from robagg.report.board import Board, gather
-from robagg.report.compare import compare, measure_rows, summarise
-from robagg.report.figures import draw_board, draw_computed
-from robagg.report.latex import write_latex
-from robagg.report.page import tell_notes, write_computed, write_page
-from robagg.report.sheets import divide, head_of, name_column, tell_beside, tell_counts
+from robagg.paper import NAMES, Computation, Experiment, Only, Plan, describe, find, place_store
+from robagg.paper.board import Board, gather
+from robagg.paper.claim import Finding
+from robagg.paper.compare import compare, measure_rows, summarise
+from robagg.paper.figures import draw_board, draw_computed
+from robagg.paper.latex import write_latex
+from robagg.paper.page import tell_notes, write_computed, write_page
+from robagg.paper.perform import foresee, perform
+from robagg.paper.sheets import divide, head_of, name_column, tell_beside, tell_counts
 
 WIDTH = 110
 """Columns, where the output is no terminal."""

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from robagg.cli.plugins import PluginFiles, load_plugins
-from robagg.report.viewer import write_report
+from robagg.report.page import write_report
 
 
 def report(

@@ -15,13 +15,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from robagg._core.rule import parse as parse_rule
 from robagg.attacks import parse as parse_attack
 from robagg.cli.plugins import PluginFiles, load_plugins
-from robagg.data import splits
-from robagg.rule import parse as parse_rule
-from robagg.task import federate, tasks
-from robagg.train import Loop, Result
-from robagg.train.loop import Progress as Report
+from robagg.splits import splits
+from robagg.tasks.base import federate, tasks
+from robagg.training import Loop, Result
+from robagg.training.trainer import Progress as Report
 
 
 def run(

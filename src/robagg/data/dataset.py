@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from robagg._core.registry import fold, unknown
 from robagg.data.files import locate_root, read_file
 from robagg.data.optional import require
 from robagg.data.sources import SOURCES, Source
-from robagg.registry import fold, unknown
 
 NAMES = ("cifar10", "digits", "fashion-mnist", "mnist")
 

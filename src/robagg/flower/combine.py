@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from robagg import CM
+from robagg._core.rule import Rule, SortedRule
+from robagg._core.stack import LARGE, read
+from robagg._core.tolerance import QuorumError
+from robagg._core.verdict import Verdict, judge
 from robagg.flower.model import Flat, GlobalModel, Spec
 from robagg.flower.screen import Reply
-from robagg.liars import QuorumError
-from robagg.rule import Rule, SortedRule
-from robagg.stack import LARGE, read
-from robagg.verdict import Verdict, judge
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from robagg._core.rule import Rule
+from robagg._core.tolerance import QuorumError
 from robagg.flower.combine import Combined, combine
 from robagg.flower.model import GlobalModel
 from robagg.flower.report import RoundReport, report_skip, report_verdict
 from robagg.flower.screen import Replies
-from robagg.liars import QuorumError
-from robagg.rule import Rule
 
 
 def decide(

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from flwr.app import MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
+from robagg._core.rule import Rule
+from robagg._core.tolerance import remaining_liars
 from robagg.flower.quote import escape
 from robagg.flower.screen import Reply
-from robagg.liars import remaining_liars
-from robagg.rule import Rule
 
 MetricsFunction = Callable[[list[RecordDict], str], MetricRecord | None]
 _PLAIN: MetricsFunction = FedAvg().train_metrics_aggr_fn

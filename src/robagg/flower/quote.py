@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robagg.leaf import cut
+from robagg._core.leaf import cut
 
 
 def quote(text: object, most: int = 80) -> str:

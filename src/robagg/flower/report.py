@@ -11,9 +11,9 @@ from typing import Any
 
 from flwr.app import MetricRecord
 
+from robagg._core.rule import Rule, SortedRule
+from robagg._core.verdict import Verdict
 from robagg.flower.screen import Replies, find_fault
-from robagg.rule import Rule, SortedRule
-from robagg.verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,10 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result
 
+from robagg._core.checks import is_whole
+from robagg._core.iterative import check_positive
+from robagg._core.rule import Rule, SortedRule, parse
+from robagg._core.tolerance import F
 from robagg.flower.decide import decide
 from robagg.flower.inner import SHARED, average_plainly, evaluate_plainly, hand_on
 from robagg.flower.journal import Journal, OnReject, logger
@@ -19,10 +23,6 @@ from robagg.flower.model import STATISTICS, GlobalModel, read_patterns
 from robagg.flower.report import RoundReport
 from robagg.flower.sampling import ask_present, wait_for_nodes
 from robagg.flower.screen import screen
-from robagg.liars import F
-from robagg.loop import check_positive
-from robagg.numeric import is_whole
-from robagg.rule import Rule, SortedRule, parse
 
 TIMEOUT = 600.0
 """Seconds to wait for replies. A client that dies says nothing, so every death costs a round this long."""

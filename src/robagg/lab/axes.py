@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from robagg._core.registry import fold, split_call
 from robagg.attacks import attacks as attack_registry
 from robagg.lab.run import Run
-from robagg.registry import fold, split_call
 
 
 def grid(

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from robagg.train import Loop, Trace
+from robagg.training import Loop, Trace
 
 
 class Checkpoint:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from robagg.lab import checkpoint
+from robagg.lab.executors.pool import run_pool
 from robagg.lab.jobs import Executor, Options, Watcher, add_plugins, run_here
-from robagg.lab.pool import run_pool
 from robagg.lab.run import Run
 from robagg.lab.store import Record, Store
-from robagg.train import choose_device
+from robagg.training import choose_device
 
 
 @dataclass
@@ -145,7 +145,7 @@ def _choose(executor: str | Executor, options: Options) -> Executor:
             f"several devices are for a pool of workers, not for {executor!r}; got device={options.device!r}"
         )
     if executor == "ray":
-        from robagg.lab.on_ray import run_ray  # its extra may not be installed
+        from robagg.lab.executors.ray import run_ray  # its extra may not be installed
 
         return run_ray
     known: dict[str, Executor] = {"here": run_here, "pool": run_pool}

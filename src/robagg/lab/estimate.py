@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from robagg._core.checks import is_number
+from robagg.lab.executors.pool import run_pool
 from robagg.lab.jobs import Options, Watcher, add_plugins, write_job
-from robagg.lab.pool import run_pool
 from robagg.lab.record import fix_threads
 from robagg.lab.run import Run
 from robagg.lab.store import Record, Store
-from robagg.numeric import is_number
-from robagg.task import federate
-from robagg.train import Federation, Loop, choose_device
+from robagg.tasks.base import federate
+from robagg.training import Federation, Loop, choose_device
 
 PATIENCE = 3.0
 """Seconds for the rounds of one cell."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from robagg._core.registry import split_call
 from robagg.lab.run import shorten
 from robagg.lab.sources import keep_newest
 from robagg.lab.store import Contents, Record, Store
-from robagg.registry import split_call
 
 
 def load(path: str | Path) -> list[Record]:

@@ -14,7 +14,7 @@ from robagg.lab.record import describe_failure, execute
 from robagg.lab.run import Run
 from robagg.lab.store import Record
 from robagg.plugins import list_plugins, load_entry_points, load_plugin
-from robagg.train.loop import Progress
+from robagg.training.trainer import Progress
 
 
 @dataclass(frozen=True)

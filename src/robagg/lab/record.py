@@ -22,10 +22,10 @@ from robagg import kernels
 from robagg.lab.checkpoint import Checkpoint
 from robagg.lab.run import RESULTS_VERSION, Run
 from robagg.lab.store import Record
-from robagg.task import federate
-from robagg.train import Loop, Result, Trace, choose_device
-from robagg.train.loop import Progress
-from robagg.train.trace import CURVES
+from robagg.tasks.base import federate
+from robagg.training import Loop, Result, Trace, choose_device
+from robagg.training.trace import CURVES
+from robagg.training.trainer import Progress
 
 LIMIT = 12_000
 """The most bytes of a record."""

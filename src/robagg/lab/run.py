@@ -12,15 +12,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from robagg.attack import Attack
+from robagg._core.checks import is_whole
+from robagg._core.registry import Named, split_call
+from robagg._core.rule import Rule, parse
 from robagg.attacks import Mixed, attacks
-from robagg.data import Split, splits
-from robagg.numeric import is_whole
+from robagg.attacks.base import Attack
 from robagg.plugins import find_plugins
-from robagg.registry import Named, split_call
-from robagg.rule import Rule, parse
-from robagg.task import Task, tasks
-from robagg.train import Settings
+from robagg.splits import Split, splits
+from robagg.tasks.base import Task, tasks
+from robagg.training import Settings
 
 RESULTS_VERSION = 1
 """Raised whenever our numbers change, so that old results are not taken for new ones."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from robagg._core.registry import unknown
 from robagg.lab.axes import grid
 from robagg.lab.run import Run
 from robagg.plugins import load_entry_points, load_plugin
-from robagg.registry import unknown
 
 _AXES = {
     "task": "tasks",

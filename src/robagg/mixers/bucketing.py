@@ -8,9 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg.numeric import is_whole
-from robagg.rule import Mixer
-from robagg.sketch import Sketch
+from robagg._core.checks import is_whole
+from robagg._core.rule import Mixer
+from robagg._core.sketch import Sketch
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg.loop import read_positive
-from robagg.rule import Mixer
-from robagg.sketch import Sketch
+from robagg._core.iterative import read_positive
+from robagg._core.rule import Mixer
+from robagg._core.sketch import Sketch
 
 
 @dataclass(frozen=True)

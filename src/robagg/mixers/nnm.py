@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from robagg.liars import F
-from robagg.rule import Mixer
-from robagg.sketch import Sketch
+from robagg._core.rule import Mixer
+from robagg._core.sketch import Sketch
+from robagg._core.tolerance import F
 
 
 @dataclass(frozen=True)

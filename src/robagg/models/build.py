@@ -7,11 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from robagg._core.registry import fold, unknown
 from robagg.models.cnn import CNN
 from robagg.models.logistic import Logistic
 from robagg.models.mlp import MLP
 from robagg.models.resnet20 import ResNet20
-from robagg.registry import fold, unknown
 
 MODELS: dict[str, Callable[..., nn.Module]] = {"cnn": CNN, "logistic": Logistic, "mlp": MLP, "resnet20": ResNet20}
 

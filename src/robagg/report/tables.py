@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robagg.registry import split_call
+from robagg._core.registry import split_call
 
 _SPEC = ("task", "split", "n", "f", "attack", "method")
 _OURS = (

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg.liars import F
-from robagg.loop import Loop, Pull, read_positive
+from robagg._core.iterative import Loop, Pull, read_positive
+from robagg._core.sketch import Sketch
+from robagg._core.tolerance import F
 from robagg.rules.huber import clip
-from robagg.sketch import Sketch
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from robagg.liars import F
-from robagg.rule import SortedRule
+from robagg._core.rule import SortedRule
+from robagg._core.tolerance import F
 
 
 @dataclass(frozen=True)

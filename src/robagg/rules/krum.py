@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from robagg.liars import F
-from robagg.rule import GramRule, Weights
-from robagg.sketch import Sketch
+from robagg._core.rule import GramRule, Weights
+from robagg._core.sketch import Sketch
+from robagg._core.tolerance import F
 
 
 @dataclass(frozen=True)

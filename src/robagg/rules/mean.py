@@ -8,11 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg.liars import F
-from robagg.loop import read_positive
-from robagg.passes import Passes
-from robagg.rule import Rule
-from robagg.verdict import Outcome
+from robagg._core.iterative import read_positive
+from robagg._core.passes import Passes
+from robagg._core.rule import Rule
+from robagg._core.tolerance import F
+from robagg._core.verdict import Outcome
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import torch
 
-from robagg.liars import F
-from robagg.rule import GramRule, Weights
+from robagg._core.rule import GramRule, Weights
+from robagg._core.sketch import Sketch
+from robagg._core.tolerance import F
 from robagg.rules.krum import score
-from robagg.sketch import Sketch
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg.liars import F
-from robagg.loop import Loop, Pull, read_positive
-from robagg.sketch import Sketch
+from robagg._core.iterative import Loop, Pull, read_positive
+from robagg._core.sketch import Sketch
+from robagg._core.tolerance import F
 
 TINY = 2.0**-1000
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg.liars import F
-from robagg.loop import Loop, Pull, estimate_tau
-from robagg.sketch import Sketch
+from robagg._core.iterative import Loop, Pull, estimate_tau
+from robagg._core.sketch import Sketch
+from robagg._core.tolerance import F
 
 
 @dataclass(frozen=True)

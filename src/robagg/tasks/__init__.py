@@ -2,9 +2,10 @@
 
 from robagg.tasks.agnews import AGNews
 from robagg.tasks.agnews_minilm import AGNewsMiniLM
+from robagg.tasks.base import Task, federate, tasks
 from robagg.tasks.cifar10 import CIFAR10
 from robagg.tasks.digits import Digits
 from robagg.tasks.fashion import Fashion
 from robagg.tasks.mnist import MNIST
 
-__all__ = ["CIFAR10", "MNIST", "AGNews", "AGNewsMiniLM", "Digits", "Fashion"]
+__all__ = ["CIFAR10", "MNIST", "AGNews", "AGNewsMiniLM", "Digits", "Fashion", "Task", "federate", "tasks"]

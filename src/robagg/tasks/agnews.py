@@ -11,8 +11,8 @@ from torch import nn
 from robagg.data import Dataset
 from robagg.data.text_features import load_features
 from robagg.models import build
-from robagg.task import Task
-from robagg.train import Settings
+from robagg.tasks.base import Task
+from robagg.training import Settings
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from robagg._core.registry import LATER
 from robagg.data import Dataset, crop_and_flip, load
 from robagg.data.sources import SOURCES
 from robagg.models import build
-from robagg.registry import LATER
-from robagg.task import Task
-from robagg.train import Settings
+from robagg.tasks.base import Task
+from robagg.training import Settings
 
 
 @dataclass(frozen=True)

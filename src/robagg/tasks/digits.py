@@ -10,8 +10,8 @@ from torch import nn
 
 from robagg.data import Dataset, load
 from robagg.models import build
-from robagg.task import Task
-from robagg.train import Settings
+from robagg.tasks.base import Task
+from robagg.training import Settings
 
 
 @dataclass(frozen=True)

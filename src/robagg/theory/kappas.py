@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from robagg._core.rule import Rule, parse
 from robagg.mixers import NNM
-from robagg.rule import Rule, parse
 from robagg.rules import CC, CM, RFA, TM, TQ, Huber, Krum
 from robagg.theory.numbers import check_at_least_zero, check_counts, check_delta
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from robagg.numeric import is_number, is_whole
+from robagg._core.checks import is_number, is_whole
 
 
 def check_counts(n: int, f: int) -> None:

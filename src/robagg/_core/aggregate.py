@@ -1,0 +1,160 @@
+"""What every rule promises, kept in one place: f against n, broken rows dropped, huge numbers borne.
+
+A pass that meets numbers it cannot compute with raises an alarm; nobody looks for them beforehand. Only then are the
+rows looked at: the broken are dropped, and where none is broken the pass is repeated in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from robagg._core.leaf import tell_kind
+from robagg._core.passes import Passes
+from robagg._core.stack import Stack
+from robagg._core.tolerance import QuorumError
+from robagg._core.verdict import Outcome
+
+if TYPE_CHECKING:
+    from robagg._core.rule import Rule
+
+
+def aggregate(
+    rule: Rule,
+    stack: Stack,
+    *,
+    weights: Any = None,
+    state: Any = None,
+    generator: torch.Generator | None = None,
+    verdict: bool = False,
+) -> tuple[Stack, Outcome]:
+    """The rows that were used and the rule's outcome on them; see `Rule.run`."""
+    for stage in rule.stages:
+        stage.count_liars(stack.n)
+    shares = None
+    if weights is not None:
+        shares, odd = _read_weights(rule, weights, stack.n)
+        stack = stack.without(odd)
+        if 0 in shares:  # a row without weight is never read, so no pass would find it broken
+            stack = stack.without(stack.broken_rows())
+    last = None if state is None else stack.flatten(state)
+    wide = False
+    # A second attempt draws what the first drew, so that a broken row changes nothing but its own absence.
+    source = torch.default_generator if generator is None and stack.device.type == "cpu" else generator
+    mark = source.get_state() if rule.mixers and source is not None and _deferred.get() is None else None
+    while True:
+        _check_quorum(rule, stack)
+        ready, back = stack.tamed() if wide else (stack, 1.0)
+        outcome = _attempt(rule, ready, shares, last, back, wide, generator, verdict)
+        if (flag := _deferred.get()) is not None:
+            flag.logical_or_(outcome.alarm)
+            return stack, outcome
+        if wide or not bool(outcome.alarm):
+            return stack, outcome
+        broken = stack.broken_rows()
+        if last is not None and not all(bool(torch.isfinite(leaf).all()) for leaf in last):
+            raise ValueError("the state must be finite, got NaN or Inf in it")
+        wide = not broken
+        stack = stack.without(broken) if broken else stack
+        if source is not None and mark is not None:
+            source.set_state(mark)
+
+
+def _check_quorum(rule: Rule, stack: Stack) -> None:
+    n, kept = stack.n, len(stack.kept)
+    short = next((stage for stage in rule.stages if stage.liars_left(n, n - kept) is None), None)
+    if short is None and kept >= rule.least_n:
+        return
+    lost = "; ".join(f"row {i}: {reason}" for i, reason in sorted(stack.reasons.items())[:3])
+    if short is not None:
+        raise QuorumError(
+            f"{short} needs n >= 2f+1 sound rows, or no more than f broken ones; "
+            f"got {kept} sound and {n - kept} broken of {n} ({lost})"
+        )
+    raise QuorumError(f"{rule} needs at least {rule.least_n} sound rows, got {kept} of {n} ({lost})")
+
+
+def _attempt(
+    rule: Rule,
+    stack: Stack,
+    shares: list[float] | None,
+    last: Sequence[Tensor] | None,
+    back: float,
+    wide: bool,
+    generator: torch.Generator | None,
+    verdict: bool,
+) -> Outcome:
+    n, broken = stack.n, stack.n - len(stack.kept)
+    names = dict.fromkeys(name for stage in rule.stages for name in stage.anchors)
+    anchors = {name: _anchor(name, last, back) for name in names}
+    passes = Passes(stack.leaves, anchors, wide=wide, unit=1 / back, verdict=verdict)
+    own, *behind = [stage.liars_left(n, broken) or 0 for stage in rule.stages]
+    for mixer in rule.mixers:
+        sketch = passes.distances(own) if mixer.needs_distances else passes.bare(own)
+        passes.push(mixer.matrix(sketch, generator=generator))
+        own, *behind = [mixer.liars_behind(passes.n, f) for f in behind]
+    part = None
+    if shares is not None:
+        part = torch.tensor([shares[i] for i in stack.kept], dtype=torch.float64, device=stack.device)
+    outcome = rule.core.solve(passes, own, part)
+    return outcome if back == 1.0 else outcome.scaled(back)
+
+
+def _read_weights(rule: Rule, weights: Any, n: int) -> tuple[list[float], dict[int, str]]:
+    """The sizes that clients claim, and of those that are none, why not."""
+    mixer = next((mixer for mixer in rule.mixers if not mixer.keeps_clients), None)
+    if mixer is not None:
+        raise ValueError(f"client weights need a row a client, but behind {mixer} rows stand for several")
+    try:  # text and dicts can be gone through too, but nobody means what comes out
+        claims = None if isinstance(weights, str | bytes | Mapping) else list(weights)
+    except TypeError:
+        claims = None
+    if claims is None:
+        raise TypeError(f"weights are wanted as {n} numbers, one a row, got {tell_kind(weights)}")
+    if len(claims) != n:
+        raise ValueError(f"one weight a row is wanted, got {len(claims)} weights for {n} rows")
+    sizes = [_read_size(claim) for claim in claims]
+    odd = {
+        i: f"weight {tell_kind(claims[i]) if size is None else size} is no size"
+        for i, size in enumerate(sizes)
+        if size is None or not 0 <= size < math.inf
+    }
+    return [math.nan if size is None else size for size in sizes], odd
+
+
+def _anchor(name: str, last: Sequence[Tensor] | None, back: float) -> Sequence[Tensor] | None:
+    if name == "origin" or last is None:
+        return None
+    return [leaf.double() / back if back != 1.0 else leaf for leaf in last]
+
+
+def _read_size(claim: Any) -> float | None:
+    """What a client claims; None where it is no number."""
+    try:
+        return float(claim)
+    except OverflowError:  # 10**400 is what a client said, and no size
+        return math.inf
+    except (Exception, SystemExit):  # whatever it is, it must not end the round
+        return None
+
+
+@contextmanager
+def deferred_alarm(flag: Tensor) -> Iterator[None]:
+    """Inside, a rule does not ask for its alarm but adds it to `flag` (), so that a round can be one CUDA graph.
+
+    Whoever opens this must look at the flag later and do again, outside it, what came out with the flag set.
+    """
+    token = _deferred.set(flag)
+    try:
+        yield
+    finally:
+        _deferred.reset(token)
+
+
+_deferred: ContextVar[Tensor | None] = ContextVar("deferred_alarm", default=None)

@@ -1,0 +1,101 @@
+"""One loop for the rules that walk to a centre: they differ only in how strongly a row pulls at its distance."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from robagg import kernels
+from robagg._core.checks import is_number, is_whole
+from robagg._core.rule import GramRule, Weights
+from robagg._core.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class Pull:
+    """How strongly each row pulls in one step: `v <- v + sum_i strength_i (x_i - v)`."""
+
+    strength: Tensor
+    """(n,)"""
+    tau: Tensor | None = None
+    outside: Tensor | None = None
+
+    def move(self, sketch: Sketch, c: Tensor) -> Tensor:
+        """Coefficients (n+a,) of the point one step on from the one with coefficients c."""
+        return c * (1 - self.strength.sum()) + sketch.on_rows(self.strength)
+
+
+class Loop(GramRule):
+    """v <- v + sum_i k_i (x_i - v), a number of times, where k_i is a function of the distance |x_i - v|."""
+
+    iterations: int
+    verb: ClassVar[str] = ""
+    origin: ClassVar[str | None] = None
+    """The anchor it starts from; None: the median."""
+    length: ClassVar[str | None] = None
+    """Its parameter that is a length (a radius, a width), if it has one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not is_whole(self.iterations) or self.iterations < 1:
+            raise ValueError(f"{type(self).__name__} wants iterations >= 1, got {self.iterations!r}")
+        object.__setattr__(self, "iterations", int(self.iterations))
+
+    def start(self, sketch: Sketch) -> Tensor:
+        """Coefficients (n+a,) of the point the loop starts from."""
+        return sketch.centre() if self.origin is None else sketch.at(self.origin)
+
+    @abstractmethod
+    def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
+        """The pull of rows at squared distances (n,) from the point with coefficients c (n+a,)."""
+
+    def weights(self, sketch: Sketch) -> Weights:
+        if (fused := self._walk_fused(sketch)) is not None:
+            return Weights(*fused, self.verb)
+        c = self.start(sketch)
+        for _ in range(self.iterations):
+            squared = sketch.squared_distances(c)
+            pull = self.pull(sketch, c, squared)
+            c = pull.move(sketch, c)
+        return Weights(c, pull.tau, pull.outside, squared.sqrt(), self.verb)
+
+    def _walk_fused(self, sketch: Sketch) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor] | None:
+        """All steps in one kernel, for the rules that have one on the sketch's device."""
+        length = None if self.length is None else getattr(self, self.length)
+        return kernels.walk(
+            self.name(),
+            sketch.gram,
+            sketch.spread,
+            sketch.n,
+            sketch.f,
+            self.iterations,
+            parameter=None if length is None else length * sketch.unit,
+            rounding=sketch.rounding,
+            blur=sketch.blur if isinstance(sketch.blur, Tensor) else None,
+            anchor=None if self.origin is None else sketch.anchors.index(self.origin),
+        )
+
+
+def estimate_tau(sketch: Sketch, c: Tensor) -> Tensor:
+    """tau^2 = (n-f)/f (|v - m|^2 + V), the paper's estimate; infinite for f = 0."""
+    if sketch.f == 0:
+        return torch.full_like(sketch.spread, torch.inf)
+    return (sketch.n - sketch.f) / sketch.f * (sketch.squared_norm(c) + sketch.spread)
+
+
+def check_positive(rule: object, **parameters: float) -> None:
+    """Parameters that must be finite numbers above 0."""
+    for name, value in parameters.items():
+        if not is_number(value) or not 0 < value < float("inf"):
+            raise ValueError(f"{type(rule).__name__} wants {name} > 0, got {value!r}")
+
+
+def read_positive(rule: object, name: str) -> None:
+    """Check a field as above and keep it as a Python number: scaled, one of NumPy's float32 could overflow."""
+    value = getattr(rule, name)
+    check_positive(rule, **{name: value})
+    object.__setattr__(rule, name, int(value) if is_whole(value) else float(value))

@@ -1,0 +1,191 @@
+"""What a rule sees: the rows behind the pre-aggregators, through passes over the stack that never form them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from robagg import kernels
+from robagg._core.sketch import Sketch
+from robagg.kernels.reference import Rows
+
+# Below these sums of squares, float32 and float64 lose distances to underflow: as much an alarm as an overflow.
+TINY = {torch.float32: 2.0**-80, torch.float64: 2.0**-880}
+ROUNDING = {torch.float32: 2.0**-20, torch.float64: 2.0**-46}
+
+
+class Passes:
+    """The passes over one stack, behind the pre-aggregators so far.
+
+    A pre-aggregator is a matrix whose rows sum to one, so the rows behind it are affine in the rows before it, their
+    Gram matrix is `W G W^T`, and what a rule combines of them is a combination of the rows that were sent.
+    """
+
+    def __init__(
+        self,
+        leaves: Sequence[Rows],
+        anchors: dict[str, Sequence[Tensor] | None],
+        *,
+        wide: bool = False,
+        unit: float = 1.0,
+        verdict: bool = False,
+    ) -> None:
+        self.leaves = leaves
+        self.anchors = anchors
+        """Points that rules start from or measure to, leaf by leaf; None is the origin."""
+        self.sent = len(leaves[0])
+        self.matrix: Tensor | None = None
+        """(m+a, n+a) or, before any pre-aggregator, None for the identity."""
+        self.n = self.sent
+        """How many rows there are behind the pre-aggregators."""
+        self.device = leaves[0][0].device
+        self._alarm: Tensor | None = None
+        self.wide = wide
+        self.unit = unit
+        """What a length of 1 is in these leaves."""
+        self.verdict = verdict
+        """Whether somebody wants each row's weight told."""
+        self._raw: tuple[list[Tensor], Sketch] | None = None
+
+    @property
+    def alarm(self) -> Tensor:
+        """Whether a pass met numbers it cannot compute with (): NaN, Inf, or squares beyond the range."""
+        return torch.zeros((), dtype=torch.bool, device=self.device) if self._alarm is None else self._alarm
+
+    def _raise_alarm(self, alarm: Tensor) -> None:
+        self._alarm = alarm if self._alarm is None else self._alarm | alarm
+
+    def push(self, matrix: Tensor) -> None:
+        """Put a pre-aggregator (m, n + a) in front of what follows."""
+        wanted = self.n + len(self.anchors)
+        if matrix.ndim != 2 or matrix.shape[1] != wanted:
+            raise ValueError(
+                f"a pre-aggregator's matrix must have a column for each of {wanted} rows and anchors, got shape "
+                f"{tuple(matrix.shape)}"
+            )
+        whole = matrix.to(torch.float64)
+        if a := len(self.anchors):
+            bottom = torch.eye(a, dtype=torch.float64, device=self.device)
+            whole = torch.cat([whole, torch.nn.functional.pad(bottom, (matrix.shape[1] - a, 0))])
+        self.matrix = whole if self.matrix is None else whole @ self.matrix
+        self.n = len(matrix)
+
+    def distances(self, f: int) -> Sketch:
+        """The sketch for a rule that needs distances only: its centre is not the median of the rows behind a mixer."""
+        sketch = self._sketch_sent()[1]
+        if self.matrix is None:
+            return self._for(sketch, sketch.gram, f)
+        return self._for(sketch, self.matrix @ sketch.gram @ self.matrix.T, f)
+
+    def sketch(self, f: int) -> tuple[list[Tensor], Sketch]:
+        """The median of the rows, leaf by leaf, and their sketch about it."""
+        if self.matrix is None:
+            medians, sketch = self._sketch_sent()
+            return medians, self._for(sketch, sketch.gram, f)
+        return self._sketch(self.matrix[: self.n, : self.sent], f)
+
+    def bare(self, f: int) -> Sketch:
+        """A sketch that knows n and f alone, for pre-aggregators that ask for no distances."""
+        size = self.n + len(self.anchors)
+        gram = torch.zeros(size, size, dtype=torch.float64, device=self.device)
+        return Sketch(gram, gram.new_zeros(()), self.n, f, tuple(self.anchors), unit=self.unit)
+
+    def trim(self, lo: int, hi: int) -> list[Tensor]:
+        """Per coordinate the mean of the sorted values lo..hi-1, leaf by leaf."""
+        mix = None if self.matrix is None else self.matrix[: self.n, : self.sent].contiguous()
+        values = []
+        for rows in self.leaves:
+            value, alarm = kernels.trim(rows, lo, hi, mix=mix, compute=self.compute(rows))
+            self._raise_alarm(alarm)
+            if mix is not None:  # the rows may be finite and a rounded mean of the largest numbers not
+                self._raise_alarm(~torch.isfinite(value.sum()))
+            values.append(value)
+        return values
+
+    def shares(self, lo: int, hi: int) -> Tensor:
+        """Each sent row's share (n,) of the coordinates whose sorted values lo..hi-1 are averaged."""
+        mix = None if self.matrix is None else self.matrix[: self.n, : self.sent].contiguous()
+        counts = torch.zeros(self.n, dtype=torch.float64, device=self.device)
+        for rows in self.leaves:
+            counts += kernels.shares(rows, lo, hi, mix=mix, compute=self.compute(rows))
+        total = counts.sum()
+        part = torch.where(total > 0, counts / total, 1 / self.n)
+        return part if mix is None else part @ mix
+
+    def combine(self, coefficients: Tensor, medians: Sequence[Tensor] | None = None) -> list[Tensor]:
+        """The point with coefficients (n+a,) on rows and anchors, the rest on the median, leaf by leaf.
+
+        It may lie where the medians lay: they are used up.
+        """
+        sent = self.through(coefficients)
+        named = [k for k, point in enumerate(self.anchors.values()) if point is not None]
+        if len(named) < len(self.anchors):  # what lies at the origin adds nothing, but has its part of the sum
+            parts = [sent[: self.sent], *(sent[self.sent + k][None] for k in named)]
+            parts += [] if medians is None else [1 - sent.sum()[None]]
+            sent = torch.cat(parts)
+        values = []
+        for leaf, rows in enumerate(self.leaves):
+            beside = [point[leaf] for point in self.anchors.values() if point is not None]
+            spare = None if medians is None else medians[leaf]
+            beside += [] if spare is None else [spare]
+            value, self._alarm = kernels.combine(
+                rows, sent, beside=beside, compute=self.compute(rows), spare=spare, alarm=self._alarm
+            )
+            values.append(value)
+        return values
+
+    def through(self, coefficients: Tensor) -> Tensor:
+        """Coefficients (n+a,) on the rows behind the pre-aggregators as coefficients on the rows that were sent."""
+        return coefficients if self.matrix is None else coefficients @ self.matrix
+
+    def compute(self, rows: Rows) -> torch.dtype:
+        return torch.float64 if self.wide or rows[0].dtype == torch.float64 else torch.float32
+
+    def _for(self, sketch: Sketch, gram: Tensor, f: int) -> Sketch:
+        return replace(sketch, gram=gram, n=self.n, f=f)
+
+    def _sketch_sent(self) -> tuple[list[Tensor], Sketch]:
+        if self._raw is None:
+            self._raw = self._sketch(None, 0)
+        return self._raw
+
+    def _sketch(self, mix: Tensor | None, f: int) -> tuple[list[Tensor], Sketch]:
+        medians, spreads, grams, squares = [], [], [], []
+        n = self.sent if mix is None else len(mix)
+        spares: list[Tensor] = []
+        if mix is not None and self._raw is not None:  # behind a mixer nobody asks for the median of what was sent
+            spares, self._raw = self._raw[0], ([], self._raw[1])
+        coarse = torch.float64
+        for leaf, rows in enumerate(self.leaves):
+            compute = self.compute(rows)
+            points = [None if point is None else point[leaf] for point in self.anchors.values()]
+            median, spread, gram, square = kernels.sketch(
+                rows,
+                mix=None if mix is None else mix.contiguous(),
+                anchors=points,
+                compute=compute,
+                spare=spares[leaf] if spares else None,
+            )
+            medians.append(median)
+            spreads.append(spread)
+            grams.append(gram)
+            squares += [] if square is None else [square]
+            coarse = compute if compute == torch.float32 else coarse
+        # V is no larger than the sum of the diagonal, so it needs no look of its own. Squares vanish if most rows' do:
+        # one far liar must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do.
+        few = n if n == 1 else n // 2 if mix is None else n - 1
+        gram = sum(grams[1:], grams[0])
+        self._alarm, spread, blur = kernels.examine(
+            gram,
+            sum(spreads[1:], spreads[0]),
+            n=n,
+            few=few,
+            tiny=TINY[coarse],
+            square=sum(squares[1:], squares[0]) if squares else None,
+            grain=(8 * torch.finfo(coarse).eps) ** 2,
+            alarm=self._alarm,
+        )
+        return medians, Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)

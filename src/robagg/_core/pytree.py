@@ -1,0 +1,228 @@
+"""What one client sent, as leaves: nests of dicts, lists and arrays taken apart, compared, and put together again.
+
+A client may send anything. What cannot be read is a fault of its row and never an error, and no nest is followed much
+further than those of most rows.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import chain, islice
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from robagg._core.leaf import ARRAYS, FLOATS, Spec, UnusableError, cut, read_leaf, tell_spec
+
+Path = tuple[str | int | tuple[str, str], ...]
+"""The way to a node: keys of dicts (see `name_key`) and places in lists."""
+Dress = tuple[tuple[Path, Spec], ...]
+"""Each node's path and what is said of it, in the order in which they came; of a container its and its keys' types."""
+Form = frozenset[tuple[Path, Spec]]
+"""What of this must agree between clients: neither the order of keys nor whether a list is a tuple."""
+
+CONTAINERS = ("dict", "list")
+DEEP = 100
+MANY, MOST = 10_000, 10_000_000
+"""So many nodes of a row are read at first, and at most."""
+LONG = 1000
+"""The most characters of a key."""
+
+
+class LongKeyError(ValueError):
+    """A key that no row may have. Its message ends the sentence `row 3 has ...`."""
+
+
+class Entry(NamedTuple):
+    """One row taken apart."""
+
+    dress: Dress = ()
+    leaves: Mapping[Path, Tensor] = MappingProxyType({})
+    fault: str = ""
+    """Why it cannot be used."""
+    endless: bool = False
+    """Whether it was left because it has too many nodes."""
+
+
+def read_rows(rows: Sequence[Any]) -> list[Entry]:
+    """Every row taken apart."""
+    limit = MANY
+    entries = [read_row(row, limit) for row in rows]
+    # Rows of one form have as many nodes, so that where no more than half are longer, those are not the majority.
+    while 2 * sum(entry.endless for entry in entries) > len(rows) and limit < MOST:
+        limit *= 10
+        entries = [read_row(row, limit) if entry.endless else entry for row, entry in zip(rows, entries, strict=True)]
+    return entries
+
+
+def read_row(row: Any, limit: int) -> Entry:
+    """A row taken apart, as far as its first fault."""
+    dress: list[tuple[Path, Spec]] = []
+    leaves: dict[Path, Tensor] = {}
+    path: Path = ()
+    try:
+        for path, node, kind in walk(row):
+            if len(dress) >= limit:
+                return Entry(fault=f"holds more than {limit} arrays, dicts and lists", endless=True)
+            if len(path) >= DEEP:
+                return Entry(fault=f"is nested {DEEP} deep or more")
+            if kind is None:
+                spec, leaves[path] = read_leaf(node)
+            else:
+                # Classes by their identity: one of a client's own may deny whatever it is asked.
+                keys = islice(node, limit) if kind == "dict" else ()
+                spec = (kind, id(type(node)), *(id(type(key)) for key in keys))
+            dress.append((path, spec))
+    except LongKeyError as e:
+        return Entry(fault=f"has {e}")
+    except UnusableError as e:
+        return Entry(fault=f"has {tell_path(path)} {e}")
+    except (Exception, SystemExit) as e:  # whatever a client's object raises is its own row's matter
+        return Entry(fault=f"cannot be read{f' at {tell_path(path)}' if path else ''}: {cut(type(e).__name__)}")
+    return Entry(tuple(dress), leaves)
+
+
+def walk(row: Any) -> Iterator[tuple[Path, Any, str | None]]:
+    """Every node of a nest and what `tell_container` says of it, a container first; what lies too deep is left out."""
+    kind = tell_container(row)
+    yield (), row, kind
+    if kind is not None:
+        yield from _walk_inside(row, kind, ())
+
+
+def _walk_inside(node: Any, kind: str, path: Path) -> Iterator[tuple[Path, Any, str | None]]:
+    for key in node if kind == "dict" else range(len(node)):
+        child = node[key]
+        below = (*path, name_key(key) if kind == "dict" else key)
+        inner = tell_container(child)
+        yield below, child, inner
+        if inner is not None and len(below) < DEEP:
+            yield from _walk_inside(child, inner, below)
+
+
+def tell_container(node: Any) -> str | None:
+    """Which kind of container a node is; None for a leaf."""
+    if isinstance(node, ARRAYS):  # asked first: most nodes are leaves
+        return None
+    if isinstance(node, Mapping):
+        return "dict"
+    return "list" if isinstance(node, (list, tuple)) else None
+
+
+def name_key(key: Any) -> str | tuple[str, str]:
+    """A key as it stands in a path, in plain text: one of a client's own class could deny that it equals another.
+
+    >>> name_key("w"), name_key(1), name_key(np.int8(1)), name_key(True)
+    ('w', ('int', '1'), ('int', '1'), ('bool', 'True'))
+    """
+    if isinstance(key, str):
+        text = str.__str__(key)
+        name: str | tuple[str, str] = text
+    else:
+        whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
+        text = str(int(key)) if whole else repr(key)
+        name = ("int" if whole else cut(type(key).__name__), text)
+    if len(text) > LONG:  # it stands in the path of each node below it
+        raise LongKeyError(f"a key of {len(text)} characters, {LONG} at most are wanted")
+    return name
+
+
+def fill(node: Any, path: Path, make: Callable[[Path], Any]) -> Any:
+    """The same nest with every leaf made anew."""
+    kind = tell_container(node)
+    if kind is None:
+        return make(path)
+    if kind == "dict":
+        names = {key: name_key(key) for key in node}
+        items = {_plain(key, name): fill(node[key], (*path, name), make) for key, name in names.items()}
+        return OrderedDict(items) if isinstance(node, OrderedDict) else items
+    children = [fill(child, (*path, i), make) for i, child in enumerate(node)]
+    if isinstance(node, list):
+        return children
+    return type(node)(*children) if hasattr(node, "_fields") else tuple(children)
+
+
+def _plain(key: Any, name: str | tuple[str, str]) -> Any:
+    """A key as it is given back: texts and whole numbers anew, since they may be of a client's own class."""
+    if isinstance(key, Enum):
+        return key
+    if isinstance(name, str):
+        return name
+    return int(name[1]) if name[0] == "int" else key
+
+
+def in_order(paths: Iterable[Path]) -> list[Path]:
+    """The paths in an order that does not depend on that of the keys in some row."""
+    return sorted(paths, key=lambda path: [(type(p).__name__, str(p)) for p in path])
+
+
+def tell_path(path: Path) -> str:
+    parts = (cut(p[1] if isinstance(p, tuple) else str(p)) for p in path)
+    return repr(cut("/".join(parts))) if path else "its vector"
+
+
+def agree(entries: Sequence[Entry]) -> tuple[int, dict[int, str]]:
+    """The row that looks as most do, and why each row that has not the form of most is turned away."""
+    alike: dict[Dress, list[int]] = {}
+    reasons: dict[int, str] = {}
+    for i, entry in enumerate(entries):
+        if entry.fault:
+            reasons[i] = entry.fault
+        else:
+            alike.setdefault(entry.dress, []).append(i)
+    forms: dict[Form, list[list[int]]] = {}
+    for dress, rows in alike.items():
+        form = _undress(dress)
+        if len({path for path, _ in dress}) < len(dress):
+            reasons |= dict.fromkeys(rows, "has two keys that read alike")
+        else:
+            forms.setdefault(form, []).append(rows)
+    if not forms:
+        raise TypeError(f"row 0 {reasons[0]}")
+    form = max(forms, key=lambda form: sum(map(len, forms[form])))
+    model = max(forms[form], key=len)[0]
+    _check_form(form, model)
+    for other in forms:
+        if other != form:
+            difference = tell_difference(other, form)
+            reasons |= dict.fromkeys(chain(*forms[other]), difference)
+    count, n = len(entries) - len(reasons), len(entries)
+    if 2 * count <= n:
+        odd = min(reasons)
+        raise ValueError(
+            f"more than half of the rows must have one structure, got {count} of {n}: row {odd} {reasons[odd]}"
+        )
+    return model, dict(sorted(reasons.items()))
+
+
+def _undress(dress: Dress) -> Form:
+    return frozenset((path, spec[:1] if spec[0] in CONTAINERS else spec) for path, spec in dress)
+
+
+def _check_form(form: Form, row: int) -> None:
+    """Most rows agree on this form: is it one we can take?"""
+    specs = {path: spec for path, spec in form if spec[0] not in CONTAINERS}
+    if not specs:
+        raise ValueError(f"row {row} holds no tensor or array")
+    if not any(spec[1] in FLOATS or getattr(spec[1], "kind", "") == "f" for spec in specs.values()):
+        raise TypeError(f"row {row}: floating-point numbers are wanted, got only {specs[in_order(specs)[0]][1]}")
+    devices = {str(spec[3]) if len(spec) > 3 else "cpu" for spec in specs.values()}
+    if len(devices) > 1:
+        raise ValueError(f"row {row}: all tensors must be on one device, got {', '.join(sorted(devices))}")
+
+
+def tell_difference(form: Form, wanted: Form) -> str:
+    """In words, the first thing in which a row's structure is not that of most rows."""
+    got, want = dict(form), dict(wanted)
+    for path in in_order(want):
+        if path not in got:
+            return f"lacks {tell_path(path)}"
+        if got[path] != want[path]:
+            has = f"has {tell_path(path)}" if path or want[path][0] not in CONTAINERS else "comes"
+            return f"{has} as {tell_spec(*got[path])} where most have {tell_spec(*want[path])}"
+    extra = next(path for path in in_order(got) if path not in want)
+    return f"has {tell_path(extra)}, which most rows lack"

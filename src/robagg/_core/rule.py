@@ -1,0 +1,298 @@
+"""Rules and pre-aggregators: what they promise, how they are written, chained, and read from text.
+
+A rule is a frozen dataclass and a pure function. It writes one method (`GramRule.weights`, `SortedRule.kept`, or
+`solve`); what all rules promise alike is kept in contract.py.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from robagg._core.aggregate import aggregate
+from robagg._core.passes import Passes
+from robagg._core.registry import Named, Registry
+from robagg._core.sketch import Sketch
+from robagg._core.stack import Stack, read
+from robagg._core.tolerance import F, count_liars, read_f, remaining_liars
+from robagg._core.verdict import Outcome, Verdict, judge, rebuild
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a distance rule decides: a coefficient for each row and anchor, and how it came to it."""
+
+    coefficients: Tensor
+    """(n+a,); for rules that need the median the rest up to one is the median's."""
+    tau: Tensor | None = None
+    outside: Tensor | None = None
+    """(n,) rows outside tau in the last step."""
+    reach: Tensor | None = None
+    """(n,) distances that the last step compared with tau."""
+    verb: str = ""
+    """What becomes of a row outside tau; empty: it has no part in the value."""
+
+
+class Stage(Named, ABC):
+    """What can stand in a chain: a rule or a pre-aggregator."""
+
+    anchors: ClassVar[tuple[str, ...]] = ()
+    """Points it starts from or measures to: "origin", or "last" for the last aggregate."""
+
+    def __post_init__(self) -> None:
+        given = getattr(self, "f", None)
+        if (f := read_f(given, type(self).__name__)) is not given:
+            object.__setattr__(self, "f", f)
+
+    def count_liars(self, n: int) -> int:
+        """f for n rows, checked against n."""
+        return count_liars(getattr(self, "f", 0), n, type(self).__name__)
+
+    def liars_left(self, n: int, broken: int) -> int | None:
+        """f for the rows left when some of n are broken; None where there is no quorum."""
+        return remaining_liars(self.count_liars(n), n, broken)
+
+
+class Rule(Stage):
+    """Turns n rows into one that f of them cannot move."""
+
+    remembers: ClassVar[bool] = False
+    """Whether `step` hands on the value as state."""
+    f: F
+
+    @property
+    def least_n(self) -> int:
+        """The fewest rows it can work on."""
+        return 1
+
+    @property
+    def mixers(self) -> tuple[Mixer, ...]:
+        """The pre-aggregators in front of it."""
+        return ()
+
+    @property
+    def core(self) -> Rule:
+        """The rule at the end of the chain: itself, where there is no chain."""
+        return self
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return (*self.mixers, self.core)
+
+    def __call__(self, x: Any, *, weights: Any = None, generator: torch.Generator | None = None) -> Any:
+        """The aggregate of the rows x, in their kind.
+
+        Args:
+            x: an (n, d) tensor or array, a list of vectors, or a list of state dicts or other nests of arrays.
+            weights: n client sizes, for Mean.
+            generator: what is random takes its numbers here.
+        """
+        stack, outcome = self.run(read(x), weights=weights, generator=generator)
+        return rebuild(stack, outcome)
+
+    def explain(self, x: Any, *, weights: Any = None, generator: torch.Generator | None = None) -> Verdict:
+        """The aggregate with the reason for every row that was not believed."""
+        stack, outcome = self.run(read(x), weights=weights, generator=generator, verdict=True)
+        return judge(str(self), stack, outcome)
+
+    def step(self, x: Any, state: Any = None, *, generator: torch.Generator | None = None) -> tuple[Verdict, Any]:
+        """The verdict and the next state: one that remembers takes its last value as state, others hand it through."""
+        stack, outcome = self.run(read(x), state=state, generator=generator, verdict=True)
+        verdict = judge(str(self), stack, outcome)
+        # A copy: who scales the value in place must not move where the next round starts.
+        return verdict, copy.deepcopy(verdict.value) if self.core.remembers else state
+
+    def run(
+        self,
+        stack: Stack,
+        *,
+        weights: Any = None,
+        state: Any = None,
+        generator: torch.Generator | None = None,
+        verdict: bool = False,
+    ) -> tuple[Stack, Outcome]:
+        """Aggregate by the contract: drop the broken, keep the huge; the rows used and the outcome on them.
+
+        With `verdict`, each row's part is told, even where that takes another pass; without, it may not be.
+        """
+        return aggregate(self, stack, weights=weights, state=state, generator=generator, verdict=verdict)
+
+    def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
+        """Aggregate the rows behind `passes` of which f may lie; `shares` are the clients' weights as given."""
+        raise TypeError(f"{type(self).__name__} must define solve or, as a GramRule, weights")
+
+    def __rshift__(self, other: object) -> Rule:
+        raise TypeError(f"nothing can follow a rule: {self} >> {other}; pre-aggregators stand before it")
+
+
+@dataclass(frozen=True)
+class Mixer(Stage):
+    """A pre-aggregator: a matrix whose rows say which weighted sums of the rows go on."""
+
+    needs_distances: ClassVar[bool] = True
+    keeps_clients: ClassVar[bool] = True
+    """Whether row i behind it still stands for client i."""
+
+    @abstractmethod
+    def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
+        """(m, n+a) float64, on the rows and anchors of the sketch; each row sums to one."""
+
+    def liars_behind(self, n: int, f: int) -> int:
+        """How many of the n rows behind it may be a liar's, if f of those before it may."""
+        return f
+
+    def count_behind(self, n: int) -> int:
+        """How many rows it makes of n."""
+        return n
+
+    def __rshift__(self, other: Any) -> Any:
+        if isinstance(other, Rule):
+            return Pipe((self, *other.mixers), other.core)
+        if isinstance(other, Mixer | Chain):
+            return Chain((self,)) >> other
+        return NotImplemented
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Pre-aggregators in a row that wait for their rule."""
+
+    mixers: tuple[Mixer, ...]
+
+    def __rshift__(self, other: Any) -> Any:
+        if isinstance(other, Rule):
+            return Pipe((*self.mixers, *other.mixers), other.core)
+        if isinstance(other, Mixer | Chain):
+            return Chain((*self.mixers, *(other.mixers if isinstance(other, Chain) else (other,))))
+        return NotImplemented
+
+    def __str__(self) -> str:
+        return " >> ".join(str(mixer) for mixer in self.mixers)
+
+
+@dataclass(frozen=True)
+class Pipe(Rule):
+    """Pre-aggregators and the rule behind them: a rule again."""
+
+    front: tuple[Mixer, ...]
+    tail: Rule
+
+    def __post_init__(self) -> None:
+        """Its parts have checked themselves."""
+
+    @property
+    def mixers(self) -> tuple[Mixer, ...]:
+        return self.front
+
+    @property
+    def f(self) -> F:  # type: ignore[override]
+        return self.tail.f
+
+    @property
+    def core(self) -> Rule:
+        return self.tail
+
+    @property
+    def least_n(self) -> int:
+        """The fewest rows of which enough are left behind the pre-aggregators."""
+        n = self.tail.least_n
+        while True:
+            behind = n
+            for mixer in self.mixers:
+                behind = mixer.count_behind(behind)
+            if behind >= self.tail.least_n:
+                return n
+            n += 1
+
+    def __str__(self) -> str:
+        return " >> ".join(str(stage) for stage in (*self.mixers, self.tail))
+
+
+class GramRule(Rule):
+    """A rule that decides by distances: one pass for the sketch, n x n work for the weights, one pass to combine."""
+
+    needs_median: ClassVar[bool] = False
+    """Whether the sketch must be about the median of the rows it gets (and the weights' rest is the median's)."""
+
+    @abstractmethod
+    def weights(self, sketch: Sketch) -> Weights:
+        """Coefficients from the sketch: n x n work that never sees d."""
+
+    def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
+        _refuse_weights(self, shares)
+        medians, sketch = passes.sketch(f) if self.needs_median else (None, passes.distances(f))
+        w = self.weights(sketch)
+        coefficients = w.coefficients.double()
+        if coefficients.shape != sketch.gram.shape[:1]:
+            raise ValueError(
+                f"{self} must give a coefficient for each of {len(sketch.gram)} rows and anchors, got shape "
+                f"{tuple(coefficients.shape)}"
+            )
+        values = passes.combine(coefficients, medians)
+        if not passes.verdict:
+            return Outcome(values, None, passes.alarm)
+        outside, reach = w.outside, w.reach
+        if passes.matrix is not None:
+            # A sent row is outside when every row it speaks through is, and as near as the nearest of them.
+            speaks = passes.matrix[: passes.n, : passes.sent] != 0
+            outside = None if outside is None else (outside[:, None] | ~speaks).all(dim=0)
+            reach = None if reach is None else reach[:, None].where(speaks, torch.inf).amin(dim=0)
+        return Outcome(
+            values=values,
+            weights=passes.through(coefficients)[: passes.sent],
+            alarm=passes.alarm,
+            median_weight=None if medians is None else 1 - coefficients.sum(),
+            tau=w.tau,
+            outside=outside,
+            reach=reach,
+            verb=w.verb,
+            chosen=w.outside is None,
+        )
+
+
+class SortedRule(Rule):
+    """A rule that averages, coordinate by coordinate, a range of the sorted values: one pass."""
+
+    @abstractmethod
+    def kept(self, n: int, f: int) -> tuple[int, int]:
+        """The range lo..hi-1 of the n sorted values that is averaged."""
+
+    def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
+        _refuse_weights(self, shares)
+        lo, hi = self.kept(passes.n, f)
+        values = passes.trim(lo, hi)
+        return Outcome(values, passes.shares(lo, hi) if passes.verdict else None, passes.alarm)
+
+
+stages: Registry[Stage] = Registry("rule or pre-aggregator", Stage, "robagg.rules", "robagg.mixers")
+
+
+def parse(text: str | Rule, *, f: F = None) -> Rule:
+    """Read a rule or a chain from text; `f` goes to every part that takes one and does not name it.
+
+    >>> parse("nnm >> tq", f=6)
+    Pipe(front=(NNM(f=6),), tail=TQ(f=6, iterations=10))
+    >>> str(parse("bucketing(s=2) >> tq(iterations=20)", f=6))
+    'bucketing >> tq(f=6, iterations=20)'
+    """
+    if isinstance(text, Rule):
+        return text
+    if not isinstance(text, str):
+        raise TypeError(f"a rule is wanted as text, such as 'nnm >> tq', got {text!r}")
+    *mixers, last = [stages.parse(part, f=f) for part in text.split(">>")]
+    wrong = next((m for m in mixers if not isinstance(m, Mixer)), None)
+    if wrong is not None:
+        raise ValueError(f"only pre-aggregators stand before >>, but {wrong} is a rule: {text!r}")
+    if not isinstance(last, Rule):
+        raise ValueError(f"a chain ends in a rule, but {last} is a pre-aggregator: {text!r}")
+    return Pipe(tuple(m for m in mixers if isinstance(m, Mixer)), last) if mixers else last
+
+
+def _refuse_weights(rule: Rule, shares: Tensor | None) -> None:
+    if shares is not None:
+        raise ValueError(f"only Mean takes client weights; {type(rule).__name__} counts every row alike")

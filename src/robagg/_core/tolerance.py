@@ -1,0 +1,54 @@
+"""How many rows may lie, and how many of the rest may when some rows are broken: the same for every rule."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from robagg._core.checks import is_number
+
+F = int | float | None
+"""How many rows may lie: a number, a share of the rows below one half, or None for the most that n rows allow."""
+
+
+class QuorumError(RuntimeError):
+    """Too few rows are left to aggregate."""
+
+
+def read_f(f: Any, who: str) -> F:
+    """f as Python's own number (NumPy's may overflow): a whole one >= 0, a share in [0, 0.5), or None."""
+    if f is None:
+        return None
+    if not is_number(f):
+        raise TypeError(f"{who} wants f as a number of rows, a share of them below 0.5, or None; got {f!r}")
+    if isinstance(f, Integral):
+        if f < 0:
+            raise ValueError(f"{who} wants f >= 0, got f={f}")
+        return int(f)
+    if not 0 <= float(f) < 0.5:
+        raise ValueError(f"{who} wants a share f with 0 <= f < 0.5 (a number of rows is an integer), got f={f}")
+    return float(f)
+
+
+def count_liars(f: F, n: int, who: str) -> int:
+    """f for n rows, checked against n."""
+    if f is None:
+        return (n - 1) // 2
+    if not isinstance(f, Integral):
+        return min(int(f * n + 1e-9), (n - 1) // 2)
+    f = int(f)
+    if n < 2 * f + 1:
+        raise ValueError(f"{who} needs n >= 2f+1 rows, got n={n}, f={f}")
+    return f
+
+
+def remaining_liars(f: int, n: int, broken: int) -> int | None:
+    """f for the n - broken rows left, or None where there is no quorum.
+
+    With 2f+1 rows left f stays: a broken client does not disarm the rule. Otherwise, if no more than f are broken, f is
+    the most that the rest allows, which is at least f - broken: a broken client cannot stop it either.
+    """
+    left = n - broken
+    if left >= 2 * f + 1:
+        return f
+    return (left - 1) // 2 if broken <= f and left > 0 else None

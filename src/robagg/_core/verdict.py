@@ -1,0 +1,168 @@
+"""What a rule made of each client, for people: who was believed, how much, and why the others were not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from robagg import kernels
+from robagg._core.stack import Stack
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A rule's result on the rows that were not broken, as tensors on their device."""
+
+    values: list[Tensor]
+    """The value, leaf by leaf."""
+    weights: Tensor | None
+    """(n,) each row's share in the value; this and what follows the alarm may be None where nobody asked."""
+    alarm: Tensor
+    median_weight: Tensor | None = None
+    tau: Tensor | None = None
+    outside: Tensor | None = None
+    """(n,) rows that only speak through rows outside tau."""
+    reach: Tensor | None = None
+    verb: str = ""
+    chosen: bool = False
+    """Whether a row without weight was simply not chosen."""
+
+    def scaled(self, back: float) -> Outcome:
+        """The outcome on rows that are `back` times as large; what rounding takes over the edge stays on it."""
+
+        def scale(x: Tensor) -> Tensor:
+            limit = torch.finfo(torch.float64).max
+            return (x * back).clamp(-limit, limit)
+
+        tau = None if self.tau is None else self.tau * back
+        reach = None if self.reach is None else scale(self.reach)
+        return replace(self, values=[scale(value) for value in self.values], tau=tau, reach=reach)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A rule's value with each row's part in it.
+
+    `print(verdict)` shows it as a small table.
+    """
+
+    value: Any
+    """The aggregate, in the kind the rows came in."""
+    weights: Tensor
+    """(n,) each row's share in the value, through pre-aggregators (sorted rules: its share of the coordinates)."""
+    median_weight: float
+    """The share of the coordinate-wise median, which TQ and Huber start from."""
+    distances: Tensor
+    """(n,) distance of each row to the value; NaN for a row that was turned away."""
+    tau: float | None
+    """The radius of belief in the last step, for the rules that have one."""
+    rejected: Tensor
+    """(n,) rows that were turned away: broken, or outside tau in the last step."""
+    reasons: tuple[str, ...]
+    """Why a row was not believed, one sentence each; empty for a row that was."""
+    note: str = ""
+    """What holds for all rows at once, such as that none lay within tau."""
+    rule: str = ""
+
+    @property
+    def not_believed(self) -> list[int]:
+        """The rows that have a reason against them."""
+        return [i for i, reason in enumerate(self.reasons) if reason]
+
+    def __str__(self) -> str:
+        n, doubted = len(self.reasons), self.not_believed
+        tau = "" if self.tau is None else f", tau {self.tau:.4g}"
+        lines = [f"{self.rule}: {n} rows, {len(doubted)} not believed{tau}"]
+        lines.append(f"{'row':>5}  {'weight':>7}  {'distance':>9}")
+        for i, reason in enumerate(self.reasons):
+            distance = float(self.distances[i])
+            shown = "-" if distance != distance else f"{distance:.4g}"
+            weight = float(self.weights[i])
+            share = f"{100 * weight:.2f}%" if weight else "0"
+            lines.append(f"{i:>5}  {share:>7}  {shown:>9}  {reason}".rstrip())
+        if self.median_weight >= 5e-5:  # below that it prints as nothing
+            lines.append(f"{'rest':>5}  {100 * self.median_weight:>6.2f}%  {'':>9}  the median of all rows")
+        if self.note:
+            lines.append(self.note)
+        return "\n".join(lines)
+
+
+def rebuild(stack: Stack, outcome: Outcome) -> Any:
+    """The value in the kind of the rows; what rounding took over the edge of the dtype is put back on it."""
+    values = []
+    for value, rows in zip(outcome.values, stack.leaves, strict=True):
+        if value.dtype != rows[0].dtype:
+            limit = torch.finfo(rows[0].dtype).max
+            value = value.clamp(-limit, limit)
+        values.append(value)
+    return stack.rebuild(values, stack.lower_medians())
+
+
+def judge(rule: str, stack: Stack, outcome: Outcome, *, distances_known: Tensor | None = None) -> Verdict:
+    """The verdict on all given rows, broken ones included.
+
+    `distances_known` (of the rows that are not broken) saves the pass that measures how far they are from the value.
+    """
+    n = stack.n
+    weights = torch.zeros(n, dtype=torch.float64, device="cpu")
+    distances = torch.full((n,), math.nan, dtype=torch.float64, device="cpu")
+    rejected = torch.ones(n, dtype=torch.bool, device="cpu")
+    kept = list(stack.kept)
+    if outcome.weights is not None:
+        weights[kept] = outcome.weights.cpu()
+    distances[kept] = measure(stack, outcome.values) if distances_known is None else distances_known.cpu()
+    outside = rejected.new_zeros(len(kept)) if outcome.outside is None else outcome.outside.cpu()
+    rejected[kept] = outside if not outcome.verb else False
+    tau = None if outcome.tau is None else float(outcome.tau)
+    reach = distances[kept] if outcome.reach is None else outcome.reach.cpu()
+    reasons = dict(stack.reasons)
+    for k, row in enumerate(kept):
+        if outside[k] and tau is not None:
+            reasons[row] = f"{float(reach[k]):.4g} from the centre, beyond tau {tau:.4g}{outcome.verb}"
+        elif outcome.chosen and weights[row] == 0:
+            reasons[row] = "not chosen"
+    note = ""
+    if len(kept) and not outcome.verb and bool(outside.all()):
+        stays = "is the median" if outcome.weights is None or not outcome.weights.any() else "stays where it was"
+        note = f"No row lies within tau of the centre in the last step, so the value {stays}."
+    return Verdict(
+        value=rebuild(stack, outcome),
+        weights=weights,
+        median_weight=0.0 if outcome.median_weight is None else float(outcome.median_weight),
+        distances=distances,
+        tau=tau,
+        rejected=rejected,
+        reasons=tuple(reasons.get(i, "") for i in range(n)),
+        note=note,
+        rule=rule,
+    )
+
+
+def measure(stack: Stack, values: Sequence[Tensor]) -> Tensor:
+    """Distances (n,) of the rows to the value, in float64 and without overflow."""
+    if not stack.kept:
+        return torch.zeros(0, dtype=torch.float64, device="cpu")
+    pairs = zip(stack.leaves, values, strict=True)
+    distances = torch.stack([kernels.measure(rows, value) for rows, value in pairs]).sum(dim=0).sqrt().cpu()
+    if any(rows[0].dtype == torch.float64 for rows in stack.leaves):
+        # Only squares of float64 can overflow or vanish.
+        for k in torch.nonzero(~((distances > 1e-150) & (distances < 1e150))).flatten().tolist():
+            distances[k] = _measure_scaled([(rows[k], value) for rows, value in zip(stack.leaves, values, strict=True)])
+    return distances
+
+
+def _measure_scaled(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
+    """The distance of a row to the value, leaf by leaf, where squares leave the range of float64."""
+    gaps = [row.double() - value.double() for row, value in pairs]
+    top = max((float(gap.abs().max()) for gap in gaps if gap.numel()), default=0.0)
+    if math.isinf(top):
+        return torch.finfo(torch.float64).max
+    if top == 0:
+        return 0.0
+    distance = top * math.sqrt(sum(float((gap / top).square().sum()) for gap in gaps))
+    return min(distance, torch.finfo(torch.float64).max)

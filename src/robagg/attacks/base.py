@@ -1,0 +1,157 @@
+"""What an attack is: what it sees in a round, what it sends, and what it remembers.
+
+An attack is a frozen dataclass whose fields are its strength. It plays all Byzantine clients of a run at once: they
+know each other and see what the honest clients send. `craft` is a pure function of what it sees and of a state that
+the caller holds, and asks nothing of the host, so that a whole round can be captured in one CUDA graph.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from robagg._core.checks import is_number
+from robagg._core.registry import Named, Registry
+
+State: TypeAlias = dict[str, Tensor]
+"""What an attack remembers from round to round: tensors whose shape and dtype stay the same for the whole run."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What the attackers see in one round.
+
+    Args:
+        honest: (h, d), what the honest clients send this round (their momenta).
+        own: (f, d), the Byzantine clients' own stochastic gradients, without momentum. Rows of clients that do not
+            want one are undefined and are never read. None: nobody computed one.
+        n: how many clients there are; strengths given by a formula use `n` and `f`.
+        f: how many of them are Byzantine.
+        generator: on the device of `honest`; None: torch's default one.
+        clients: which Byzantine clients (0 to f-1) send this round, one for each row of `own` and of the result.
+            None: all f of them.
+        round: the number of the round from 0, where the caller knows it (a captured round does not). It may spare
+            work and never changes the result.
+        seen: what was computed from `honest` already; attacks that share a round share it.
+
+    >>> View(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), None, n=3, f=1).mean
+    tensor([2., 3.])
+    """
+
+    honest: Tensor
+    own: Tensor | None
+    n: int
+    f: int
+    generator: torch.Generator | None = None
+    clients: tuple[int, ...] | None = None
+    round: int | None = None
+    seen: dict[str, Tensor] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.honest.shape)
+        if len(shape) != 2 or shape[0] < 1:
+            raise ValueError(f"an attack must see at least one honest row, as (h, d), got shape {shape}")
+        if not self.honest.is_floating_point():
+            raise ValueError(f"honest rows must be floating point, got {self.honest.dtype}")
+        if self.f < 0 or self.n < self.f:
+            raise ValueError(f"an attack needs 0 <= f <= n, got n={self.n}, f={self.f}")
+        wanted = (len(self.who), shape[1])
+        if self.own is not None and tuple(self.own.shape) != wanted:
+            raise ValueError(f"own gradients must have shape {wanted}, got {tuple(self.own.shape)}")
+
+    @property
+    def who(self) -> Sequence[int]:
+        """The Byzantine clients that send this round, in the order of the rows."""
+        return range(self.f) if self.clients is None else self.clients
+
+    @property
+    def mean(self) -> Tensor:
+        """(d,) mean of the honest rows, computed once a round; not to be changed."""
+        if "mean" not in self.seen:
+            self.seen["mean"] = self.honest.mean(0)
+        return self.seen["mean"]
+
+    def require_own(self, attack: Attack) -> Tensor:
+        """(f, d) the Byzantine clients' own gradients, or a sentence that says who needs them."""
+        if self.own is None and not len(self.who):
+            return self.allot()
+        if self.own is None:
+            raise ValueError(f"{type(attack).__name__} sends its clients' own gradients, got a view with own=None")
+        return self.own
+
+    def send(self, row: Tensor) -> Tensor:
+        """(d,) or (1, d) -> (f, d): every client sends the same row; the row is stored once."""
+        return row.expand(len(self.who), self.honest.shape[1])
+
+    def allot(self) -> Tensor:
+        """(f, d) not yet written, of the dtype and on the device of the honest rows."""
+        return self.honest.new_empty((len(self.who), self.honest.shape[1]))
+
+
+@dataclass(frozen=True)
+class Attack(Named, ABC):
+    """What the f Byzantine clients do. A subclass writes `craft`, and the other methods where it needs them.
+
+    `craft` is a pure function: the same view, state and state of the generator give the same rows, and its input
+    does not change. It never waits for the device (no `.item()`, no `if` on a tensor's value).
+    """
+
+    def wants_gradient(self, k: int) -> bool:
+        """Whether the k-th Byzantine client (0 to f-1) computes a gradient of its own each round."""
+        return False
+
+    def poison(self, x: Tensor, y: Tensor, *, classes: int, k: int) -> tuple[Tensor, Tensor]:
+        """The k-th Byzantine client's data as it trains on them: asked for once, before training."""
+        return x, y
+
+    def start(
+        self,
+        n: int,
+        f: int,
+        d: int,
+        *,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        generator: torch.Generator | None = None,
+    ) -> State:
+        """The state before the first round; empty for an attack without memory."""
+        return {}
+
+    @abstractmethod
+    def craft(self, view: View, state: State) -> tuple[Tensor, State]:
+        """(f, d) what the Byzantine clients send, and the new state.
+
+        The rows may share memory with each other, with the view and with the state: copy them before writing to them.
+        """
+
+    def describe(self, n: int, f: int) -> str:
+        """The attack's strength in words, for this n and f."""
+        return str(self)
+
+
+def read_number(name: str, value: object) -> float:
+    """A finite number as float, so that `z=1` and `z=1.0` are one attack with one text; else a sentence."""
+    if not is_number(value) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return float(value)
+
+
+attacks: Registry[Attack] = Registry("attack", Attack, "robagg.attacks")  # type: ignore[type-abstract]
+
+
+def parse(text: str, **defaults: Any) -> Attack:
+    """Read an attack from text; `defaults` fill those fields it has and the text leaves out.
+
+    >>> from robagg.attacks import parse
+    >>> parse("ipm(c0=1)")
+    IPM(c0=1.0)
+    >>> parse("A-Little-Is-Enough", z=1.5)
+    ALIE(z=1.5)
+    """
+    return attacks.parse(text, **defaults)

@@ -1,0 +1,201 @@
+"""The paper's figures, as PNG and PDF: lines over f or rho, bars over attacks, curves over rounds, paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from robagg.data.optional import require
+from robagg.paper.board import Board
+from robagg.paper.numbers import find_name
+from robagg.report.curves import COLOURS, MARKERS
+
+STYLES = {
+    "TQ": ("#0072B2", "*"),
+    "Huber": ("#D55E00", "s"),
+    "RFA": ("#E69F00", "^"),
+    "MCA": ("#009E73", "D"),
+    "Krum": ("#CC79A7", "X"),
+    "CM": ("#56B4E9", "v"),
+    "TM": ("#000000", "h"),
+    "Mean": ("#666666", "P"),
+    "TQ_t": ("#D55E00", "s"),
+}
+"""Each rule has one colour and marker in all figures: the colours of `curves`, TQ blue as in the playground."""
+
+
+def draw_board(board: Board, folder: Path) -> list[Path]:
+    """The figure of an experiment that is a figure in the paper; none for tables."""
+    if board.experiment.kind == "table" or not board.cells:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{board.name}.{end}" for end in ("png", "pdf")]
+    draw = {"lines": _draw_lines, "bars": _draw_bars, "curves": _draw_curves}[board.experiment.kind]
+    return _save(draw(board), paths)
+
+
+def draw_computed(name: str, title: str, picture: dict[str, Any], folder: Path) -> list[Path]:
+    """The picture of a computation, where it has one."""
+    if not picture:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = _draw_paths(title, picture) if "paths" in picture else _draw_bias(title, picture)
+    return _save(figure, [folder / f"{name}.{end}" for end in ("png", "pdf")])
+
+
+def _draw_lines(board: Board) -> Any:
+    """A panel a pre-aggregator, a line a rule, accuracy over f or rho."""
+    panels = board.panels
+    figure = _figure(4.6 * len(panels), 4.2)
+    grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    shown: dict[str, Any] = {}
+    for axes, panel in zip(grid, panels, strict=True):
+        for row in board.rows(panel):
+            spots = [(float(column), board.mean((panel, row, column))) for column in board.columns(panel)]
+            points = [(x, y) for x, y in spots if y is not None]
+            (line,) = axes.plot(*zip(*points, strict=True), **_style(row)) if points else (None,)
+            shown |= {} if line is None else {row: line}
+        over = board.experiment.columns
+        over = over if over in ("f", "rho") else "f" if panel.startswith("rho") else "rho"
+        axes.set_xlabel("Byzantine clients f" if over == "f" else r"heterogeneity $\rho$")
+        axes.set_title(panel)
+        axes.grid(alpha=0.3)
+        if over == "f":
+            axes.set_xticks([int(column) for column in board.columns(panel)])
+    grid[0].set_ylim(0, 100)
+    grid[0].set_ylabel("test accuracy (%)")
+    return _finish(figure, shown, board.title)
+
+
+def _draw_curves(board: Board) -> Any:
+    """A panel an attack or a rho, a line a rule, accuracy over the rounds."""
+    panels = board.panels
+    across = min(3, len(panels))
+    down = -(-len(panels) // across)
+    figure = _figure(4.6 * across, 3.4 * down + 0.9)
+    grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    shown: dict[str, Any] = {}
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        for row in board.rows(panel):
+            curve = board.curves.get((panel, row, ""), [])
+            style = _style(row) | {"markevery": max(1, len(curve) // 8)}
+            (line,) = axes.plot(*zip(*curve, strict=True), **style) if curve else (None,)
+            shown |= {} if line is None else {row: line}
+        axes.set_title(panel)
+        axes.grid(alpha=0.3)
+        axes.set_ylim(0, 100)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel("round")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("test accuracy (%)")
+    return _finish(figure, shown, board.title)
+
+
+def _draw_bars(board: Board) -> Any:
+    """A group an attack, a bar a rule; what is told f_max only is hatched."""
+    panel = board.panels[0]
+    rows, columns = board.rows(panel), board.columns(panel)
+    figure = _figure(10, 4.4)
+    axes = figure.subplots()
+    width = 0.85 / len(rows)
+    shown = {}
+    for k, row in enumerate(rows):
+        at = [j + (k - (len(rows) - 1) / 2) * width for j in range(len(columns))]
+        heights = [board.mean((panel, row, column)) or 0.0 for column in columns]
+        colour = _style(row.split("(")[0])["color"]
+        hatch = "////" if "f_max" in row else None
+        shown[row] = axes.bar(at, heights, width, color=colour, edgecolor="white", hatch=hatch, linewidth=0.6)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_ylim(0, 100)
+    axes.set_ylabel("test accuracy (%)")
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    return _finish(figure, shown, board.title)
+
+
+def _draw_paths(title: str, picture: dict[str, Any]) -> Any:
+    """A panel a rule: the points, the honest mean, and the iterates from each start."""
+    points, f, paths = picture["points"], picture["f"], picture["paths"]
+    honest, liars = points[:-f], points[-f:]
+    mean = honest.mean(0)
+    rules = list(dict.fromkeys(rule for rule, _ in paths))
+    figure = _figure(5.2 * len(rules), 5.2)
+    grid = figure.subplots(1, len(rules), squeeze=False, sharex=True, sharey=True)[0]
+    shown: dict[str, Any] = {}
+    for axes, rule in zip(grid, rules, strict=True):
+        shown["honest points"] = axes.scatter(*honest.T.tolist(), color=COLOURS[3], s=26, label="honest")
+        shown["outliers"] = axes.scatter(*liars.T.tolist(), color=COLOURS[6], marker="x", s=34)
+        starts = [start for name, start in paths if name == rule]
+        for start, k in zip(starts, (5, 1), strict=True):
+            x, y = paths[rule, start].T.tolist()
+            name = f"iterates from {start}"
+            (shown[name],) = axes.plot(x, y, color=COLOURS[k], marker=".", linewidth=1.4, markersize=7)
+            axes.scatter(x[:1], y[:1], color=COLOURS[k], marker="s", s=46, zorder=4)
+            shown["where they end"] = axes.scatter(
+                x[-1:], y[-1:], facecolors="none", edgecolors="black", s=130, zorder=5, linewidths=1.6
+            )
+        shown["honest mean"] = axes.scatter(*mean[:, None].tolist(), color="black", marker="+", s=150, zorder=6)
+        axes.set_title(rule)
+        axes.set_xlabel("first coordinate")
+        axes.grid(alpha=0.3)
+        axes.set_aspect("equal")
+    grid[0].set_ylabel("second coordinate")
+    return _finish(figure, shown, title, columns=4)
+
+
+def _draw_bias(title: str, picture: dict[str, Any]) -> Any:
+    delta, measured, formula, tq = zip(*picture["bias"], strict=True)
+    figure = _figure(6.4, 4.4)
+    axes = figure.subplots()
+    shown = {}
+    (shown["Theorem 2"],) = axes.plot(delta, formula, color="black", linestyle="--")
+    for rule, bias in (("Huber", measured), ("TQ", tq)):
+        colour, marker = STYLES[rule]
+        (shown[f"{rule}, measured"],) = axes.plot(delta, bias, color=colour, marker=marker, linestyle="none")
+    axes.set_xlabel(r"share of liars $\delta$")
+    axes.set_ylabel("squared bias / honest variance")
+    axes.grid(alpha=0.3)
+    return _finish(figure, shown, title)
+
+
+def _figure(width: float, height: float) -> Any:
+    # A figure of its own, not pyplot's: drawing must not touch a caller's backend or open figures.
+    return require("matplotlib.figure", "matplotlib", "drawing figures").Figure(
+        figsize=(width, height), layout="constrained"
+    )
+
+
+def _finish(figure: Any, shown: dict[str, Any], title: str, columns: int = 8) -> Any:
+    # An entry takes about 1.5 inches: a narrow figure has its legend in several lines.
+    fits = max(2, int(figure.get_figwidth() / 1.5))
+    figure.legend(
+        shown.values(), shown.keys(), loc="outside lower center", ncols=min(columns, fits, len(shown)), frameon=False
+    )
+    figure.suptitle(_wrap(title), fontsize="medium")
+    return figure
+
+
+def _style(row: str) -> dict[str, Any]:
+    colour, marker = STYLES.get(find_name(row), (COLOURS[0], MARKERS[0]))
+    loud = row == "TQ"
+    return {
+        "color": colour,
+        "marker": marker,
+        "linestyle": "--" if "(fixed)" in row or row == "TQ_t" else "-",
+        "linewidth": 2.8 if loud else 1.3,
+        "markersize": 9 if loud else 4.5,
+        "zorder": 3 if loud else 2,
+    }
+
+
+def _wrap(title: str) -> str:
+    """A mark goes onto a line of its own."""
+    return title.replace(" [", "\n[")
+
+
+def _save(figure: Any, paths: list[Path]) -> list[Path]:
+    for path in paths:
+        figure.savefig(path, dpi=130)
+    return paths

@@ -1,0 +1,197 @@
+"""What the page knows of a store: a line a run to look through, and curves, packed until somebody asks for them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from robagg._core.checks import is_number
+from robagg._core.registry import Registry, split_call
+from robagg._core.rule import stages
+from robagg.attacks import attacks
+from robagg.lab.flat import flatten, read_runs
+from robagg.lab.store import Record
+from robagg.report.page.labels import LabelCounts
+from robagg.training.trace import CURVES
+
+BUDGET = 14_000_000
+"""Bytes of curves in a page; with more, points are left out. A page may have 20 MB, and the rest is far below that."""
+MOST, FEWEST = 600, 20
+"""Points of a curve before and after that."""
+_FOLDERS = re.compile(
+    r"""
+    (?<![\w./\\<-])(?:file:/+|[a-z]:[/\\]+|~?/|\\\\+)  # a root, and no address, relative path or end of an element
+    (?:[^\s/\\,:;](?:[^/\\\n,:;]*[^\s/\\,:;'"`(\[{=])?[/\\]+)*  # folders; spaces may stand within a name
+    (?=\.?\w)  # the last part
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+TRACE = tuple(name for name in CURVES if name != "weights")
+
+
+def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = True) -> dict[str, Any]:
+    """All that the page shows, as values that JSON takes.
+
+    Args:
+        store: the file of records.
+        data: the folder of the data sets, to count each client's labels.
+        labels: whether to count them; loading a large data set takes its time.
+    """
+    contents = read_runs(store)
+    notes, counts, environments = [*map(hide_folders, contents.notes)], LabelCounts(data, wanted=labels), _Shared()
+    runs, records = [], []
+    for record in contents.records.values():
+        try:
+            run = describe(record)
+            run["environment"] = environments.add(record.get("environment") or {})
+            run["labels"] = counts.add(run)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            told = hide_folders(f"{type(error).__name__}: {error}")
+            notes.append(f"the record {str(record.get('key'))[:40]!r} is not understood: {told}")
+            continue
+        runs.append(run)
+        records.append(record)
+    details, points = pack_all(records)
+    if points < MOST and details:
+        notes.append(f"curves are thinned to {points} points each, for the size of this page")
+    known = {
+        "name": Path(store).name,
+        "runs": runs,
+        "details": details,
+        "environments": environments.values,
+        "labels": counts.tables,
+        "notes": notes,
+        "words": explain_names(runs),
+    }
+    return {name: finite(value) for name, value in known.items()}
+
+
+def describe(record: Record) -> dict[str, Any]:
+    """One run in a line: its spec, and what came of it; without the traceback and the folders of a machine."""
+    spec = record["spec"]
+    try:
+        flat = flatten(record)
+    except ValueError:  # names that are none of ours are shown as they stand
+        flat = {"method": str(spec["rule"]), "mixers": "", "core": str(spec["rule"]), "rho": None}
+    run: dict[str, Any] = {name: str(spec[name]) for name in ("rule", "attack", "task", "split")}
+    run |= {name: int(spec[name]) for name in ("n", "f", "seed")}
+    run |= {name: flat[name] for name in ("method", "mixers", "core", "rho")}
+    run |= {name: str(record.get(name) or "") for name in ("key", "status", "finished")}
+    run["error"] = hide_folders(str(record.get("error") or ""))
+    run |= {name: _number(record.get(name)) for name in ("accuracy", "diverged", "done", "seconds")}
+    run |= {"settings": dict(spec.get("settings") or {}), "plugins": dict(record.get("plugins") or {})}
+    run |= {"notes": [hide_folders(str(note)) for note in record.get("notes") or []]}
+    return run
+
+
+def hide_folders(text: str) -> str:
+    r"""The text with the last part of each absolute path in place of the path.
+
+    >>> hide_folders("looked for train.gz in /home/me/my data/mnist, /srv/mnist. See https://host/a/b")
+    'looked for train.gz in mnist, mnist. See https://host/a/b'
+    >>> hide_folders(r"C:\Users\me\x.csv is not \\server\share\y.csv")
+    'x.csv is not y.csv'
+    """
+    return _FOLDERS.sub("", text)
+
+
+def pack_all(records: Sequence[Record]) -> tuple[list[str | None], int]:
+    """The curves of all runs, with as many points as the budget allows, and how many that is at most."""
+    points = MOST
+    while True:
+        packed = [pack_details(record, points) for record in records]
+        if sum(len(text or "") for text in packed) <= BUDGET or points <= FEWEST:
+            return packed, points
+        points //= 2
+
+
+def pack_details(record: Record, points: int) -> str | None:
+    """Curve and trace of a run, None where it has none: base64 of deflated JSON, which a browser unpacks by itself."""
+    try:
+        trace, n = record.get("trace") or {}, int(record["spec"]["n"])
+        curve = [[int(t), float(value)] for t, value in record.get("curve") or []]
+        keep = thin(len(trace.get("rounds") or []), points)
+        details: dict[str, Any] = {
+            "curve": [curve[k] for k in thin(len(curve), points)],
+            **{name: None if trace.get(name) is None else [_number(trace[name][k]) for k in keep] for name in TRACE},
+            "most": _number(trace.get("most")) or 1.0,
+            "weights": None,
+        }
+        if trace.get("weights"):
+            levels = zlib.decompress(base64.b64decode(trace["weights"]))
+            details["weights"] = [level for k in keep for level in levels[k * n : (k + 1) * n]]
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, zlib.error):
+        return None
+    if not details["curve"] and not details["rounds"]:
+        return None
+    text = json.dumps(finite(details), separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def thin(count: int, points: int) -> list[int]:
+    """Which of `count` points are kept: every k-th from the last one back, so that the end is always there.
+
+    >>> thin(10, 4)
+    [0, 3, 6, 9]
+    >>> thin(3, 4)
+    [0, 1, 2]
+    """
+    step = max(1, math.ceil(count / points))
+    return list(range(count - 1, -1, -step))[::-1]
+
+
+def explain_names(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """A sentence for each rule and each attack that is used, from its documentation."""
+    told: dict[str, dict[str, str]] = {"rule": {}, "attack": {}}
+    for run in runs:
+        for part in str(run["rule"]).split(" >> "):
+            _explain(stages, part, told["rule"])
+        _explain(attacks, run["attack"], told["attack"])
+    return told
+
+
+def _explain(registry: Registry[Any], text: str, told: dict[str, str]) -> None:
+    try:
+        name = split_call(text, registry.kind)[0]
+        if name not in told:
+            told[name] = (registry.find(name).__doc__ or "").strip().split("\n")[0]
+    except ValueError:
+        return  # a plugin's name, which nobody here can explain
+
+
+def finite(value: Any) -> Any:
+    """The same with None for numbers that are not finite, which JSON does not know."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: Any) -> float | None:
+    """A number as it is, and None as None; anything else in its place is an error."""
+    if value is None or is_number(value):
+        return value
+    raise TypeError(f"wanted a number, got {value!r}")
+
+
+class _Shared:
+    """Values that many runs have in common, each kept once."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._places: dict[str, int] = {}
+
+    def add(self, value: Any) -> int:
+        """Where the value stands."""
+        text = json.dumps(value, sort_keys=True)
+        if text not in self._places:
+            self._places[text] = len(self.values)
+            self.values.append(value)
+        return self._places[text]

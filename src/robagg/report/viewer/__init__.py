@@ -1,5 +1,0 @@
-"""A store of runs as one page that opens in any browser and asks nothing of the network."""
-
-from robagg.report.viewer.build import write_report
-
-__all__ = ["write_report"]

@@ -1,0 +1,74 @@
+"""Who holds what: the base of all splits of a training set over clients."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from robagg._core.registry import Named, Registry
+
+
+class Split(Named, ABC):
+    """Deals the samples to n clients: the h = n - f honest ones first, the f Byzantine ones last.
+
+    A split of your own is a frozen dataclass with one method, `deal`.
+
+    Example:
+        >>> from robagg.splits import IID
+        >>> labels = torch.arange(10).repeat(6)
+        >>> shards = IID().split(labels, n=4, f=1, generator=torch.Generator().manual_seed(0))
+        >>> [len(shard) for shard in shards]
+        [20, 20, 20, 20]
+    """
+
+    def split(self, labels: Tensor, n: int, f: int, *, generator: torch.Generator) -> list[Tensor]:
+        """Indices into the training set, one int64 tensor a client.
+
+        The honest shards do not overlap. A Byzantine shard is drawn from the whole training set, without
+        replacement, and is as large as an honest one is on average.
+
+        Args:
+            labels: (N,) integers.
+            n: number of clients.
+            f: how many of them are Byzantine; they come last.
+            generator: all that is random comes from it.
+        """
+        if labels.ndim != 1 or labels.is_floating_point():
+            raise ValueError(f"labels must be one integer a sample, got {labels.dtype} of shape {tuple(labels.shape)}")
+        if not 0 <= f < n:
+            raise ValueError(f"a split needs 0 <= f < n, so that someone is honest, got n={n}, f={f}")
+        h = n - f
+        if len(labels) < h:
+            raise ValueError(f"{h} honest clients need at least {h} samples, got {len(labels)}")
+        honest = self.deal(labels.cpu(), h, generator)
+        byzantine = [shuffle(len(labels), generator)[: len(labels) // h] for _ in range(f)]
+        return [*honest, *byzantine]
+
+    @abstractmethod
+    def deal(self, labels: Tensor, h: int, generator: torch.Generator) -> list[Tensor]:
+        """The h honest shards: disjoint, none of them empty. There are at least h labels."""
+
+
+def shuffle(count: int, generator: torch.Generator) -> Tensor:
+    """0 to count - 1 in random order, on the CPU.
+
+    Example:
+        >>> sorted(shuffle(3, torch.Generator()).tolist())
+        [0, 1, 2]
+    """
+    return torch.randperm(count, generator=generator, device=generator.device).cpu()
+
+
+def sizes_of(count: int, h: int) -> list[int]:
+    """Sizes of h parts that differ by one at most, the larger first.
+
+    Example:
+        >>> sizes_of(10, 4)
+        [3, 3, 2, 2]
+    """
+    return [count // h + (i < count % h) for i in range(h)]
+
+
+splits: Registry[Split] = Registry("split", Split, "robagg.splits")  # type: ignore[type-abstract]

@@ -1,0 +1,135 @@
+"""Federated training under attack: gradients of all clients on one shared model, the attack, the rule, the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from robagg._core.rule import Rule
+from robagg._core.rule import parse as parse_rule
+from robagg.attacks import parse as parse_attack
+from robagg.attacks.base import Attack
+from robagg.models.flat import find_dtype
+from robagg.training.federation import Clients, Federation
+from robagg.training.gradients.looped import Loss
+from robagg.training.settings import Settings
+from robagg.training.trace import Trace, unpack_weights
+from robagg.training.trainer import Loop, Progress, Result
+
+LOSSES: dict[str, Loss] = {
+    "cross_entropy": nn.functional.cross_entropy,
+    "nll": nn.functional.nll_loss,
+}
+
+
+def train(
+    model: nn.Module,
+    clients: Sequence[tuple[Any, Any]],
+    rule: Rule | str,
+    attack: Attack | str = "none",
+    *,
+    f: int = 0,
+    test: tuple[Any, Any] | None = None,
+    loss: str | Loss = "cross_entropy",
+    classes: int | None = None,
+    augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Result:
+    """Train a model over clients of which the last f are Byzantine.
+
+    Args:
+        model: any `nn.Module`; it is copied, and the trained copy is in the result.
+        clients: each client's (x, y), as tensors or arrays.
+        rule: a rule or its text; a text that names no f gets this function's.
+        attack: what the last f clients do, or its text.
+        f: how many clients are Byzantine.
+        test: (x, y) for the accuracy.
+        loss: "cross_entropy", "nll", or a function of (output, y), which several threads may call at a time.
+        classes: number of labels; None: one more than the largest label.
+        augment: a function of (batch, generator).
+        seed: sets the batches, dropout and the attack, each through its own generator.
+        device: "auto", "cpu", "cuda".
+        progress: told after each round (rounds done, rounds in all, the last accuracy).
+        settings: the fields of `Settings`: rounds, batch, momentum, rate, schedule, local_steps, share, ...
+
+    Example:
+        >>> x, y = torch.randn(100, 4), torch.randint(2, (100,))
+        >>> clients = [(x[i::5], y[i::5]) for i in range(5)]
+        >>> result = train(nn.Linear(4, 2), clients, "tq", "ipm", f=1, test=(x, y), rounds=5)
+        >>> 0 <= result.accuracy <= 100
+        True
+    """
+    dtype = find_dtype(model)
+    data = [(_read(x, dtype), _read_labels(y, dtype)) for x, y in clients]
+    if not data:
+        raise ValueError("at least one client is wanted, got none")
+    if isinstance(loss, str) and loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}")
+    chosen = parse_attack(attack) if isinstance(attack, str) else attack
+    if not isinstance(chosen, Attack):
+        raise TypeError(f"attack must be an Attack or its text, got {attack!r}")
+    largest = max((int(y.max()) for _, y in data if y.numel() and not y.is_floating_point()), default=0)
+    federation = Federation(
+        model,
+        data,
+        parse_rule(rule, f=f),
+        chosen,
+        f=f,
+        loss=LOSSES[loss] if isinstance(loss, str) else loss,
+        classes=classes or 1 + largest,
+        settings=Settings().change(settings),
+        augment=augment,
+        seed=seed,
+        device=choose_device(device),
+    )
+    held = None if test is None else (_read(test[0], dtype), _read_labels(test[1], dtype))
+    if held is not None and held[1].is_floating_point():
+        raise ValueError(f"test counts labels that are right, which must be whole numbers, got {held[1].dtype}")
+    return Loop(federation, held, progress=progress).run()
+
+
+def _read(values: Any, dtype: torch.dtype) -> Tensor:
+    """A tensor of what a client holds; floating-point numbers in the model's dtype."""
+    tensor = torch.as_tensor(values)
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+def _read_labels(values: Any, dtype: torch.dtype) -> Tensor:
+    tensor = _read(values, dtype)
+    return tensor.long() if tensor.dtype == torch.bool else tensor
+
+
+def choose_device(device: str | torch.device) -> torch.device:
+    """The device by name; "auto" is a GPU where there is one."""
+    if str(device) == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"a device is auto, cpu, cuda or one of several, such as cuda:1, got {device!r}") from error
+    if chosen.type not in ("cpu", "cuda"):
+        raise ValueError(f"training runs on cpu or cuda, got {device!r}")
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {device} was asked for, but torch finds no GPU here; there is: cpu")
+    return chosen
+
+
+__all__ = [
+    "LOSSES",
+    "Clients",
+    "Federation",
+    "Loop",
+    "Progress",
+    "Result",
+    "Settings",
+    "Trace",
+    "choose_device",
+    "train",
+    "unpack_weights",
+]

@@ -1,0 +1,31 @@
+"""The round as a CUDA graph: launched as one, it costs what the device needs and no more."""
+
+from __future__ import annotations
+
+import torch
+
+from robagg._core.aggregate import deferred_alarm
+from robagg._core.cuda_graph import apart, make_stream, undisturbed
+from robagg.training.federation import Federation
+
+
+def capture(federation: Federation) -> dict[bool, torch.cuda.CUDAGraph]:
+    """The round as a CUDA graph, without and with the verdict; the federation is left as it was."""
+    saved = federation.snapshot()
+    graphs = {}
+    with apart(federation.device), deferred_alarm(federation.alarm):
+        for verdict in (False, True):
+            for _ in range(2):
+                federation.round(None, verdict=verdict)
+    with undisturbed(), deferred_alarm(federation.alarm):
+        pool, stream = None, make_stream(federation.device)
+        for verdict in (False, True):
+            graph = torch.cuda.CUDAGraph()
+            for generator in federation.random.values():
+                graph.register_generator_state(generator)
+            with torch.cuda.graph(graph, pool=pool, stream=stream):
+                federation.round(None, verdict=verdict)
+            pool = graph.pool()
+            graphs[verdict] = graph
+    federation.restore(saved)
+    return graphs

@@ -1,0 +1,168 @@
+"""The loop over rounds: evaluations, the trace, divergence, and a captured round where there is one."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from robagg._core.tolerance import QuorumError
+from robagg.kernels.devices import on
+from robagg.models import batchnorm
+from robagg.training.federation import Federation
+from robagg.training.graph import capture
+from robagg.training.trace import CURVES, Trace, stride
+
+Progress = Callable[[int, int, float | None], None]
+"""Told after each round: rounds done, rounds in all, the last accuracy."""
+Checkpoint = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run gave."""
+
+    accuracy: float | None
+    """Percent of the test set, after the last round; None without a test set, or where the weights broke."""
+    curve: list[tuple[int, float]]
+    """(rounds done, accuracy)"""
+    trace: Trace
+    model: nn.Module
+    """The trained model, in evaluation mode."""
+    diverged: int | None
+    """The round in which the weights ceased to be finite, or all clients broke; None: never."""
+    rounds: int
+    """Rounds done."""
+    seconds: float
+    device: str
+    notes: list[str] = field(default_factory=list)
+
+
+class Loop:
+    """A federation's run from its first round, or from a checkpoint, to its result."""
+
+    def __init__(
+        self,
+        federation: Federation,
+        test: tuple[Tensor, Tensor] | None = None,
+        *,
+        progress: Progress | None = None,
+        checkpoint: Callable[[Checkpoint], None] | None = None,
+    ) -> None:
+        if test is not None and (len(test[1]) == 0 or len(test[0]) != len(test[1])):
+            got = f"{len(test[0])} samples and {len(test[1])} labels"
+            raise ValueError(f"the test set must hold a sample at least, and a label for each, got {got}")
+        self.federation, self.progress, self.checkpoint = federation, progress, checkpoint
+        self.test = None if test is None else (test[0].to(federation.device), test[1].to(federation.device))
+        self.trace = Trace(federation.n, federation.f)
+        self.curve: list[tuple[int, float]] = []
+        self.notes: list[str] = [*federation.notes]
+        self.diverged: int | None = None
+        self.graphs: dict[bool, torch.cuda.CUDAGraph] | None = None
+
+    def run(self, *, resume: Checkpoint | None = None) -> Result:
+        """All rounds; `resume` takes up what `checkpoint` was last given, at an evaluation."""
+        device = self.federation.device
+        with on(device), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            # Dropout draws from the global generator, which is given back as it was.
+            torch.manual_seed(self.federation.dropout_seed)
+            return self._run(resume)
+
+    def _run(self, resume: Checkpoint | None) -> Result:
+        federation, settings = self.federation, self.federation.settings
+        begin, start = time.perf_counter(), 0
+        if self.test is not None:  # what cannot be counted is told before the first round
+            federation.accuracy((self.test[0][:2], self.test[1][:2]))
+        if resume is not None:
+            federation.restore(resume["federation"])
+            start, self.curve, self.trace = resume["round"], list(resume["curve"]), copy.deepcopy(resume["trace"])
+        if federation.device.type == "cuda" and federation.asked_count == federation.n:
+            self.graphs = capture(federation)
+        t = start
+        while t < settings.rounds and self.diverged is None:
+            stop = next(k for k in range(t + 1, settings.rounds + 1) if settings.evaluates_at(k))
+            t = self._advance(t, stop)
+            finite = federation.finite()
+            if self.diverged is None and not finite:
+                self._stop(t - 1, "the weights are not finite")
+            if self.test is not None and finite:
+                self.curve.append((t, federation.accuracy(self.test)))
+            self._tell(t)
+            if self.checkpoint is not None and self.diverged is None:
+                self.checkpoint(
+                    {
+                        "round": t,
+                        "federation": federation.snapshot(),
+                        "curve": list(self.curve),
+                        "trace": copy.deepcopy(self.trace),
+                    }
+                )
+        batchnorm.apply(federation.model, federation.running)
+        return Result(
+            accuracy=self.curve[-1][1] if self.curve and self.curve[-1][0] == t else None,
+            curve=self.curve,
+            trace=self.trace,
+            model=federation.model.eval(),
+            diverged=self.diverged,
+            rounds=t,
+            seconds=time.perf_counter() - begin,
+            device=str(federation.device),
+            notes=self.notes,
+        )
+
+    def _advance(self, t: int, stop: int) -> int:
+        """Rounds t..stop-1; a captured stretch in which the alarm went off is done again on the path that asks."""
+        if self.graphs is None:
+            return self._walk(t, stop)
+        saved, points = self.federation.snapshot(), len(self.trace.rounds)
+        self.federation.alarm.zero_()
+        self._walk(t, stop)
+        if not bool(self.federation.alarm) and self.federation.finite():
+            return stop
+        self.graphs = None
+        self.notes.append(f"rows that are not finite or out of range came after round {t}: done again row by row")
+        self.federation.restore(saved)
+        self.trace = _cut(self.trace, points)
+        return self._walk(t, stop)
+
+    def _walk(self, t: int, stop: int) -> int:
+        federation, settings = self.federation, self.federation.settings
+        every = stride(settings.rounds, settings.full_trace)
+        for k in range(t, stop):
+            federation.rate.fill_(settings.rate_at(k))
+            verdict = k % every == 0 or k == settings.rounds - 1
+            if self.graphs is not None:
+                self.graphs[verdict].replay()
+            else:
+                try:
+                    federation.round(k, verdict=verdict)
+                except QuorumError as error:
+                    self._stop(k, str(error))
+                    return k
+                if federation.device.type == "cpu" and not federation.loss.isfinite() and not federation.finite():
+                    self._stop(k, "the weights are not finite")
+                    return k
+            if verdict:
+                tau = float(federation.tau) if federation.has_tau else None
+                seen = (federation.weights.cpu(), federation.dropped.cpu(), federation.reach.cpu())
+                self.trace.add(k, float(federation.loss), tau, *seen)
+            if k + 1 < stop:
+                self._tell(k + 1)
+        return stop
+
+    def _stop(self, k: int, why: str) -> None:
+        self.diverged = k
+        self.notes.append(f"stopped in round {k}: {why}")
+
+    def _tell(self, t: int) -> None:
+        if self.progress is not None:
+            self.progress(t, self.federation.settings.rounds, self.curve[-1][1] if self.curve else None)
+
+
+def _cut(trace: Trace, points: int) -> Trace:
+    return replace(trace, **{name: getattr(trace, name)[:points] for name in CURVES})
