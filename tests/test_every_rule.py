@@ -630,24 +630,24 @@ def test_rows_it_cannot_take_are_refused_in_a_sentence(text: str, k: int) -> Non
 @pytest.mark.parametrize(
     ("f", "error", "words"),
     [
-        (-1, ValueError, "wants f >= 0, got f=-1"),
+        (-1, ValueError, "f must be >= 0, got -1"),
         (True, TypeError, "number of rows.*got True"),
         ("x", TypeError, "number of rows.*got 'x'"),
         ([1], TypeError, r"number of rows.*got \[1\]"),
         (1j, TypeError, "number of rows.*got 1j"),
         (torch.tensor(1), TypeError, "number of rows.*got tensor"),
-        (0.5, ValueError, "share f with 0 <= f < 0.5.*got f=0.5"),
-        (1.0, ValueError, "share f with 0 <= f < 0.5.*got f=1.0"),
-        (-0.1, ValueError, "share f with 0 <= f < 0.5.*got f=-0.1"),
-        (math.nan, ValueError, "share f with 0 <= f < 0.5.*got f=nan"),
-        (math.inf, ValueError, "share f with 0 <= f < 0.5.*got f=inf"),
+        (0.5, ValueError, r"f must be .* in \[0, 0.5\), got 0.5"),
+        (1.0, ValueError, r"f must be .* in \[0, 0.5\), got 1.0"),
+        (-0.1, ValueError, r"f must be .* in \[0, 0.5\), got -0.1"),
+        (math.nan, ValueError, r"f must be .* in \[0, 0.5\), got nan"),
+        (math.inf, ValueError, r"f must be .* in \[0, 0.5\), got inf"),
     ],
 )
 def test_an_f_that_is_none_is_refused_when_the_rule_is_made(
     name: str, f: Any, error: type[Exception], words: str
 ) -> None:
     cls = stages.find(name)
-    with pytest.raises(error, match=f"{cls.__name__} wants .*{words}|{cls.__name__} {words}"):
+    with pytest.raises(error, match=f"{cls.__name__}: .*{words}"):
         cls(f=f)
 
 
@@ -658,7 +658,7 @@ def test_parameters_out_of_range_are_refused_when_the_rule_is_made(name: str, ba
     for field in fields(cls):
         if field.name == "f" or (field.name, bad) == ("sigma", None):
             continue
-        with pytest.raises(ValueError, match=rf"{cls.__name__} wants {field.name} >.*got {bad!r}"):
+        with pytest.raises(ValueError, match=rf"{cls.__name__}: {field.name} must be .* >.*got {bad!r}"):
             cls(**{field.name: bad})
 
 
@@ -699,7 +699,7 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
     rows = x.double().tolist()
     generator = torch.Generator().manual_seed(seed)
     n = len(rows)
-    liars = [stage.count_liars(n) for stage in rule.stages]
+    liars = [stage.resolve_f(n) for stage in rule.stages]
     margins = [math.inf]
     for k, mixer in enumerate(rule.mixers):
         match mixer.name():

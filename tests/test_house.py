@@ -89,7 +89,7 @@ def test_names_re_exported_are_those_found_in_the_folders(folder: str, base: typ
 def test_all_public_names_are_there() -> None:
     assert sorted(set(robagg.__all__)) == sorted(robagg.__all__)
     for name in robagg.__all__:
-        assert name == "F" or getattr(robagg, name).__module__.startswith("robagg.")
+        assert name in ("F", "State") or getattr(robagg, name).__module__.startswith("robagg.")
 
 
 def test_every_public_class_says_what_it_is_with_example_and_references() -> None:

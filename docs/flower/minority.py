@@ -22,7 +22,7 @@ from flwr.app import ArrayRecord
 from robust_digits.task import build_model, evaluate, read_data, train
 
 from flower.federation import fill, run_round
-from robagg._core.rule import SortedRule, parse
+from robagg import SortedRule, parse
 from robagg.flower import NodeVerdict, RobustStrategy, RoundReport
 
 N, ROUNDS, F = 10, 20, 0.3

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from robagg import Split
-from robagg.splits.base import shuffle
+from robagg.splits import shuffle
 
 
 @dataclass(frozen=True)

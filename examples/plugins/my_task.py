@@ -9,9 +9,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from robagg import Task
-from robagg.data import Dataset
-from robagg.training import Settings
+from robagg import Dataset, Settings, Task
 
 
 @dataclass(frozen=True)

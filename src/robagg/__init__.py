@@ -8,7 +8,9 @@ True
 """
 
 from robagg._core.cuda_graph import Captured
-from robagg._core.rule import GramRule, Mixer, Pipe, Rule, SortedRule, Weights, parse
+from robagg._core.iterative import IterativeRule
+from robagg._core.outcome import Pull, Treatment, Weights
+from robagg._core.rule import GramRule, Mixer, Pipe, Rule, SortedRule, parse
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F, QuorumError
 from robagg._core.verdict import Verdict
@@ -38,11 +40,13 @@ __all__ = [
     "F",
     "GramRule",
     "Huber",
+    "IterativeRule",
     "Krum",
     "Mean",
     "Mixer",
     "MultiKrum",
     "Pipe",
+    "Pull",
     "QuorumError",
     "Result",
     "Rule",
@@ -53,6 +57,7 @@ __all__ = [
     "State",
     "TQ",
     "Task",
+    "Treatment",
     "Verdict",
     "View",
     "Weights",

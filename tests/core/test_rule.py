@@ -17,10 +17,11 @@ from torch import Tensor
 import oracle
 import robagg as ra
 from robagg._core.aggregate import deferred_alarm
-from robagg._core.rule import Chain, GramRule, Mixer, Weights
+from robagg._core.outcome import Weights
+from robagg._core.rule import Chain, GramRule, Mixer
 from robagg._core.sketch import Sketch
 from robagg._core.stack import read
-from robagg._core.tolerance import count_liars, remaining_liars
+from robagg._core.tolerance import resolve_f, tolerance_left
 
 
 def draw_rows(n: int, d: int, seed: int = 0) -> torch.Tensor:
@@ -88,7 +89,7 @@ def test_a_value_does_not_depend_on_whether_a_verdict_is_asked_for(text: str) ->
 
 @given(n=st.integers(1, 200), share=st.floats(0, 0.5, exclude_max=True))
 def test_a_share_is_never_more_than_n_allows_and_never_less_than_said(n: int, share: float) -> None:
-    f = count_liars(share, n, "rule")
+    f = resolve_f(share, n, "rule")
     assert n >= 2 * f + 1
     assert f >= min(math.floor(share * n), (n - 1) // 2)
     assert f <= share * n + 1e-6
@@ -98,7 +99,7 @@ def test_a_share_is_never_more_than_n_allows_and_never_less_than_said(n: int, sh
 def test_f_for_the_rest_is_what_the_contract_says(n: int, data: Any) -> None:
     f = data.draw(st.integers(0, (n - 1) // 2))
     q = data.draw(st.integers(0, n))
-    rest = remaining_liars(f, n, q)
+    rest = tolerance_left(f, n, q)
     if n - q >= 2 * f + 1:
         assert rest == f
     elif q <= f and q < n:
@@ -119,7 +120,7 @@ def test_f_is_kept_as_a_number_of_pythons_own(kind: Any) -> None:
     with pytest.raises(ValueError, match="needs n >= 2f\\+1 rows, got n=9, f=125"):
         ra.TQ(f=kind(125))(draw_rows(9, 3))
     with pytest.raises(ValueError, match="needs n >= 2f"):
-        count_liars(np.uint8(130), 9, "a rule")
+        resolve_f(np.uint8(130), 9, "a rule")
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def test_the_rule_has_no_default_and_bad_arguments_are_sentences() -> None:
         RobustStrategy("tq", around=FedAdam(), fraction_train=0.5)
     with pytest.raises(TypeError, match="around must be"):
         RobustStrategy("tq", around="fedadam")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_weight > 0"):
+    with pytest.raises(ValueError, match="max_weight must be a finite number > 0"):
         RobustStrategy("tq", max_weight=0.0)
     with pytest.raises(ValueError, match="at least 1"):
         RobustStrategy("tq", min_valid_replies=0)

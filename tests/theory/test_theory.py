@@ -246,7 +246,7 @@ def test_theorem_5_has_its_step_size_momentum_and_bound() -> None:
         (lambda: theory.kappa_tq(math.nan), "0 <= delta < 0.5, got nan"),
         (lambda: theory.huber_bias(0.1, 1.2), "s is wanted from 0 to 1, got 1.2"),
         (lambda: theory.step_bound(0.1, -1.0, 1.0), "distance is wanted finite and >= 0, got -1.0"),
-        (lambda: theory.steps_needed(0.1, 1.0, 0.0), "variance is wanted finite and > 0, got 0.0"),
+        (lambda: theory.steps_needed(0.1, 1.0, 0.0), "variance must be a finite number > 0, got 0.0"),
         (lambda: theory.bias_condition(1.0, 0.5, 1.0), "no nearer than the root of Var"),
         (lambda: theory.momentum(L=1.0, step=0.5), "at most 1/\\(24 L\\) = 0.04167, got 0.5"),
     ],

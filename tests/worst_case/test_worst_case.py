@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 import oracle
 from robagg import CM, TQ, Huber, Rule, parse, theory
+from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
 from robagg._core.rule import Mixer, stages
 from robagg._core.tolerance import F
-from robagg._core.verdict import Outcome
 from robagg.cli.certify import certify as command
 from robagg.worst_case import Certificate, Growth, certify, walk
 from robagg.worst_case.evaluate import evaluate_batch, evaluate_each

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from robagg._core.leaf import tell_kind
+from robagg._core.leaf import describe_kind
+from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
 from robagg._core.stack import Stack
 from robagg._core.tolerance import QuorumError
-from robagg._core.verdict import Outcome
 
 if TYPE_CHECKING:
     from robagg._core.rule import Rule
@@ -36,7 +36,7 @@ def aggregate(
 ) -> tuple[Stack, Outcome]:
     """The rows that were used and the rule's outcome on them; see `Rule.run`."""
     for stage in rule.stages:
-        stage.count_liars(stack.n)
+        stage.resolve_f(stack.n)
     shares = None
     if weights is not None:
         shares, odd = _read_weights(rule, weights, stack.n)
@@ -68,7 +68,7 @@ def aggregate(
 
 def _check_quorum(rule: Rule, stack: Stack) -> None:
     n, kept = stack.n, len(stack.kept)
-    short = next((stage for stage in rule.stages if stage.liars_left(n, n - kept) is None), None)
+    short = next((stage for stage in rule.stages if stage.tolerance_left(n, n - kept) is None), None)
     if short is None and kept >= rule.least_n:
         return
     lost = "; ".join(f"row {i}: {reason}" for i, reason in sorted(stack.reasons.items())[:3])
@@ -94,11 +94,11 @@ def _attempt(
     names = dict.fromkeys(name for stage in rule.stages for name in stage.anchors)
     anchors = {name: _anchor(name, last, back) for name in names}
     passes = Passes(stack.leaves, anchors, wide=wide, unit=1 / back, verdict=verdict)
-    own, *behind = [stage.liars_left(n, broken) or 0 for stage in rule.stages]
+    own, *behind = [stage.tolerance_left(n, broken) or 0 for stage in rule.stages]
     for mixer in rule.mixers:
         sketch = passes.distances(own) if mixer.needs_distances else passes.bare(own)
         passes.push(mixer.matrix(sketch, generator=generator))
-        own, *behind = [mixer.liars_behind(passes.n, f) for f in behind]
+        own, *behind = [mixer.tolerance_behind(passes.n, f) for f in behind]
     part = None
     if shares is not None:
         part = torch.tensor([shares[i] for i in stack.kept], dtype=torch.float64, device=stack.device)
@@ -116,12 +116,12 @@ def _read_weights(rule: Rule, weights: Any, n: int) -> tuple[list[float], dict[i
     except TypeError:
         claims = None
     if claims is None:
-        raise TypeError(f"weights are wanted as {n} numbers, one a row, got {tell_kind(weights)}")
+        raise TypeError(f"weights are wanted as {n} numbers, one a row, got {describe_kind(weights)}")
     if len(claims) != n:
         raise ValueError(f"one weight a row is wanted, got {len(claims)} weights for {n} rows")
     sizes = [_read_size(claim) for claim in claims]
     odd = {
-        i: f"weight {tell_kind(claims[i]) if size is None else size} is no size"
+        i: f"weight {describe_kind(claims[i]) if size is None else size} is no size"
         for i, size in enumerate(sizes)
         if size is None or not 0 <= size < math.inf
     }

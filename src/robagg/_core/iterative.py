@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from robagg import kernels
-from robagg._core.checks import is_number, is_whole
-from robagg._core.rule import GramRule, Weights
+from robagg._core.checks import is_whole
+from robagg._core.outcome import Pull, Treatment, Weights
+from robagg._core.rule import GramRule
 from robagg._core.sketch import Sketch
 
 
-@dataclass(frozen=True)
-class Pull:
-    """How strongly each row pulls in one step: `v <- v + sum_i strength_i (x_i - v)`."""
-
-    strength: Tensor
-    """(n,)"""
-    tau: Tensor | None = None
-    outside: Tensor | None = None
-
-    def move(self, sketch: Sketch, c: Tensor) -> Tensor:
-        """Coefficients (n+a,) of the point one step on from the one with coefficients c."""
-        return c * (1 - self.strength.sum()) + sketch.on_rows(self.strength)
-
-
-class Loop(GramRule):
+class IterativeRule(GramRule):
     """v <- v + sum_i k_i (x_i - v), a number of times, where k_i is a function of the distance |x_i - v|."""
 
     iterations: int
-    verb: ClassVar[str] = ""
+    treatment: ClassVar[Treatment] = Treatment.REJECTED
     origin: ClassVar[str | None] = None
     """The anchor it starts from; None: the median."""
     length: ClassVar[str | None] = None
@@ -42,7 +28,7 @@ class Loop(GramRule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_whole(self.iterations) or self.iterations < 1:
-            raise ValueError(f"{type(self).__name__} wants iterations >= 1, got {self.iterations!r}")
+            raise ValueError(f"{type(self).__name__}: iterations must be a whole number >= 1, got {self.iterations!r}")
         object.__setattr__(self, "iterations", int(self.iterations))
 
     def start(self, sketch: Sketch) -> Tensor:
@@ -55,13 +41,13 @@ class Loop(GramRule):
 
     def weights(self, sketch: Sketch) -> Weights:
         if (fused := self._walk_fused(sketch)) is not None:
-            return Weights(*fused, self.verb)
+            return Weights(*fused, self.treatment)
         c = self.start(sketch)
         for _ in range(self.iterations):
             squared = sketch.squared_distances(c)
             pull = self.pull(sketch, c, squared)
             c = pull.move(sketch, c)
-        return Weights(c, pull.tau, pull.outside, squared.sqrt(), self.verb)
+        return Weights(c, pull.tau, pull.outside, squared.sqrt(), self.treatment)
 
     def _walk_fused(self, sketch: Sketch) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor] | None:
         """All steps in one kernel, for the rules that have one on the sketch's device."""
@@ -85,17 +71,3 @@ def estimate_tau(sketch: Sketch, c: Tensor) -> Tensor:
     if sketch.f == 0:
         return torch.full_like(sketch.spread, torch.inf)
     return (sketch.n - sketch.f) / sketch.f * (sketch.squared_norm(c) + sketch.spread)
-
-
-def check_positive(rule: object, **parameters: float) -> None:
-    """Parameters that must be finite numbers above 0."""
-    for name, value in parameters.items():
-        if not is_number(value) or not 0 < value < float("inf"):
-            raise ValueError(f"{type(rule).__name__} wants {name} > 0, got {value!r}")
-
-
-def read_positive(rule: object, name: str) -> None:
-    """Check a field as above and keep it as a Python number: scaled, one of NumPy's float32 could overflow."""
-    value = getattr(rule, name)
-    check_positive(rule, **{name: value})
-    object.__setattr__(rule, name, int(value) if is_whole(value) else float(value))

@@ -36,17 +36,17 @@ def read_leaf(leaf: Any) -> tuple[Spec, Tensor]:
                 raise UnusableError("without the memory that its shape needs")
             return ("tensor", tensor.dtype, tensor.shape, tensor.device), tensor
     elif not isinstance(leaf, ARRAYS):
-        raise UnusableError(f"as {tell_kind(leaf)} where a tensor or an array is wanted")
+        raise UnusableError(f"as {describe_kind(leaf)} where a tensor or an array is wanted")
     elif isinstance(leaf, np.ma.MaskedArray):
-        raise UnusableError(f"as {tell_kind(leaf)} where an array without a mask is wanted, such as x.filled(0.0)")
+        raise UnusableError(f"as {describe_kind(leaf)} where an array without a mask is wanted, such as x.filled(0.0)")
     else:
         tensor = _view_array(leaf)
         if tensor is not None:
             return ("array", np.asarray(leaf).dtype, tensor.shape), tensor
-    raise UnusableError(f"as {tell_dtype(leaf)} where dense real numbers of a common dtype are wanted")
+    raise UnusableError(f"as {describe_dtype(leaf)} where dense real numbers of a common dtype are wanted")
 
 
-def tell_spec(kind: str, dtype: Any = "", shape: Sequence[int] | None = None, device: Any = "") -> str:
+def describe_spec(kind: str, dtype: Any = "", shape: Sequence[int] | None = None, device: Any = "") -> str:
     """A spec in words."""
     words = (str(part) for part in (kind, dtype, "" if shape is None else tuple(shape), device) if part != "")
     return cut(" ".join(words))
@@ -85,7 +85,7 @@ def _strip(leaf: Tensor) -> Tensor:
     with torch._C.DisableTorchFunctionSubclass(), torch._C._DisableTorchDispatch():
         plain = Tensor.as_subclass(leaf, Tensor)
     if type(plain) is not Tensor or torch._C._dispatch_keys(plain).has(torch._C.DispatchKey.Python):
-        raise UnusableError(f"as {tell_kind(leaf)} where a plain tensor is wanted")
+        raise UnusableError(f"as {describe_kind(leaf)} where a plain tensor is wanted")
     return plain
 
 
@@ -170,19 +170,19 @@ def read_point(point: Any, name: str, shape: Sequence[int], device: torch.device
     tensor = view(point) if isinstance(point, ARRAYS) else None
     where = f" in {name}" if name else ""
     if tensor is None or tuple(tensor.shape) != tuple(shape) or tensor.dtype not in FLOATS:
-        got = tell_kind(point) if tensor is None else f"{tuple(tensor.shape)} of {tensor.dtype}"
+        got = describe_kind(point) if tensor is None else f"{tuple(tensor.shape)} of {tensor.dtype}"
         raise ValueError(f"the state must be shaped like a row, {tuple(shape)}{where}, got {got}")
     if tensor.device != device:
         raise ValueError(f"the state must be on {device} like the rows, got {tensor.device}{where}")
     return tensor
 
 
-def tell_dtype(x: Any) -> str:
+def describe_dtype(x: Any) -> str:
     dense = not isinstance(x, Tensor) or x.layout == torch.strided
     return cut(str(x.dtype) if dense else f"{x.dtype} in {x.layout}")
 
 
-def tell_kind(x: Any) -> str:
+def describe_kind(x: Any) -> str:
     return "None" if x is None else cut(type(x).__name__)
 
 

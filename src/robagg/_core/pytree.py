@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from robagg._core.leaf import ARRAYS, FLOATS, Spec, UnusableError, cut, read_leaf, tell_spec
+from robagg._core.leaf import ARRAYS, FLOATS, Spec, UnusableError, cut, describe_spec, read_leaf
 
 Path = tuple[str | int | tuple[str, str], ...]
 """The way to a node: keys of dicts (see `name_key`) and places in lists."""
@@ -80,15 +80,15 @@ def read_row(row: Any, limit: int) -> Entry:
     except LongKeyError as e:
         return Entry(fault=f"has {e}")
     except UnusableError as e:
-        return Entry(fault=f"has {tell_path(path)} {e}")
+        return Entry(fault=f"has {describe_path(path)} {e}")
     except (Exception, SystemExit) as e:  # whatever a client's object raises is its own row's matter
-        return Entry(fault=f"cannot be read{f' at {tell_path(path)}' if path else ''}: {cut(type(e).__name__)}")
+        return Entry(fault=f"cannot be read{f' at {describe_path(path)}' if path else ''}: {cut(type(e).__name__)}")
     return Entry(tuple(dress), leaves)
 
 
 def walk(row: Any) -> Iterator[tuple[Path, Any, str | None]]:
-    """Every node of a nest and what `tell_container` says of it, a container first; what lies too deep is left out."""
-    kind = tell_container(row)
+    """Every node of a nest and what `container_kind` says of it, a container first; what lies too deep is left out."""
+    kind = container_kind(row)
     yield (), row, kind
     if kind is not None:
         yield from _walk_inside(row, kind, ())
@@ -98,13 +98,13 @@ def _walk_inside(node: Any, kind: str, path: Path) -> Iterator[tuple[Path, Any, 
     for key in node if kind == "dict" else range(len(node)):
         child = node[key]
         below = (*path, name_key(key) if kind == "dict" else key)
-        inner = tell_container(child)
+        inner = container_kind(child)
         yield below, child, inner
         if inner is not None and len(below) < DEEP:
             yield from _walk_inside(child, inner, below)
 
 
-def tell_container(node: Any) -> str | None:
+def container_kind(node: Any) -> str | None:
     """Which kind of container a node is; None for a leaf."""
     if isinstance(node, ARRAYS):  # asked first: most nodes are leaves
         return None
@@ -133,7 +133,7 @@ def name_key(key: Any) -> str | tuple[str, str]:
 
 def fill(node: Any, path: Path, make: Callable[[Path], Any]) -> Any:
     """The same nest with every leaf made anew."""
-    kind = tell_container(node)
+    kind = container_kind(node)
     if kind is None:
         return make(path)
     if kind == "dict":
@@ -160,7 +160,7 @@ def in_order(paths: Iterable[Path]) -> list[Path]:
     return sorted(paths, key=lambda path: [(type(p).__name__, str(p)) for p in path])
 
 
-def tell_path(path: Path) -> str:
+def describe_path(path: Path) -> str:
     parts = (cut(p[1] if isinstance(p, tuple) else str(p)) for p in path)
     return repr(cut("/".join(parts))) if path else "its vector"
 
@@ -188,7 +188,7 @@ def agree(entries: Sequence[Entry]) -> tuple[int, dict[int, str]]:
     _check_form(form, model)
     for other in forms:
         if other != form:
-            difference = tell_difference(other, form)
+            difference = describe_difference(other, form)
             reasons |= dict.fromkeys(chain(*forms[other]), difference)
     count, n = len(entries) - len(reasons), len(entries)
     if 2 * count <= n:
@@ -215,14 +215,14 @@ def _check_form(form: Form, row: int) -> None:
         raise ValueError(f"row {row}: all tensors must be on one device, got {', '.join(sorted(devices))}")
 
 
-def tell_difference(form: Form, wanted: Form) -> str:
+def describe_difference(form: Form, wanted: Form) -> str:
     """In words, the first thing in which a row's structure is not that of most rows."""
     got, want = dict(form), dict(wanted)
     for path in in_order(want):
         if path not in got:
-            return f"lacks {tell_path(path)}"
+            return f"lacks {describe_path(path)}"
         if got[path] != want[path]:
-            has = f"has {tell_path(path)}" if path or want[path][0] not in CONTAINERS else "comes"
-            return f"{has} as {tell_spec(*got[path])} where most have {tell_spec(*want[path])}"
+            has = f"has {describe_path(path)}" if path or want[path][0] not in CONTAINERS else "comes"
+            return f"{has} as {describe_spec(*got[path])} where most have {describe_spec(*want[path])}"
     extra = next(path for path in in_order(got) if path not in want)
-    return f"has {tell_path(extra)}, which most rows lack"
+    return f"has {describe_path(extra)}, which most rows lack"

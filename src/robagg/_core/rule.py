@@ -15,27 +15,13 @@ import torch
 from torch import Tensor
 
 from robagg._core.aggregate import aggregate
+from robagg._core.outcome import Outcome, Weights
 from robagg._core.passes import Passes
 from robagg._core.registry import Named, Registry
 from robagg._core.sketch import Sketch
 from robagg._core.stack import Stack, read
-from robagg._core.tolerance import F, count_liars, read_f, remaining_liars
-from robagg._core.verdict import Outcome, Verdict, judge, rebuild
-
-
-@dataclass(frozen=True)
-class Weights:
-    """What a distance rule decides: a coefficient for each row and anchor, and how it came to it."""
-
-    coefficients: Tensor
-    """(n+a,); for rules that need the median the rest up to one is the median's."""
-    tau: Tensor | None = None
-    outside: Tensor | None = None
-    """(n,) rows outside tau in the last step."""
-    reach: Tensor | None = None
-    """(n,) distances that the last step compared with tau."""
-    verb: str = ""
-    """What becomes of a row outside tau; empty: it has no part in the value."""
+from robagg._core.tolerance import F, read_f, resolve_f, tolerance_left
+from robagg._core.verdict import Verdict, judge, rebuild
 
 
 class Stage(Named, ABC):
@@ -49,13 +35,13 @@ class Stage(Named, ABC):
         if (f := read_f(given, type(self).__name__)) is not given:
             object.__setattr__(self, "f", f)
 
-    def count_liars(self, n: int) -> int:
+    def resolve_f(self, n: int) -> int:
         """f for n rows, checked against n."""
-        return count_liars(getattr(self, "f", 0), n, type(self).__name__)
+        return resolve_f(getattr(self, "f", 0), n, type(self).__name__)
 
-    def liars_left(self, n: int, broken: int) -> int | None:
+    def tolerance_left(self, n: int, broken: int) -> int | None:
         """f for the rows left when some of n are broken; None where there is no quorum."""
-        return remaining_liars(self.count_liars(n), n, broken)
+        return tolerance_left(self.resolve_f(n), n, broken)
 
 
 class Rule(Stage):
@@ -142,7 +128,7 @@ class Mixer(Stage):
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
         """(m, n+a) float64, on the rows and anchors of the sketch; each row sums to one."""
 
-    def liars_behind(self, n: int, f: int) -> int:
+    def tolerance_behind(self, n: int, f: int) -> int:
         """How many of the n rows behind it may be a liar's, if f of those before it may."""
         return f
 
@@ -250,7 +236,7 @@ class GramRule(Rule):
             tau=w.tau,
             outside=outside,
             reach=reach,
-            verb=w.verb,
+            treatment=w.treatment,
             chosen=w.outside is None,
         )
 

@@ -23,15 +23,15 @@ from robagg import kernels
 from robagg._core.leaf import (
     FLOATS,
     Order,
+    describe_dtype,
+    describe_kind,
     flatten_leaf,
     order_in_memory,
     read_point,
     shape_like,
-    tell_dtype,
-    tell_kind,
     view,
 )
-from robagg._core.pytree import Path, agree, fill, in_order, read_rows, tell_path, walk
+from robagg._core.pytree import Path, agree, describe_path, fill, in_order, read_rows, walk
 from robagg.kernels.reference import Rows
 
 # Squares of numbers within these bounds, summed over any number of coordinates, neither overflow nor vanish in float64.
@@ -124,7 +124,7 @@ def read(x: Any) -> Stack:
     if isinstance(x, Tensor | np.ndarray):
         return _read_matrix(x)
     if not isinstance(x, Sequence) or isinstance(x, str | bytes):
-        raise TypeError(f"rows come as a tensor, an array or a list with an entry a client, got {tell_kind(x)}")
+        raise TypeError(f"rows come as a tensor, an array or a list with an entry a client, got {describe_kind(x)}")
     if not len(x):
         raise ValueError("rows from at least one client are wanted, got an empty list")
     return _read_list(x)
@@ -137,7 +137,7 @@ def _read_matrix(x: Tensor | np.ndarray[Any, Any]) -> Stack:
         raise ValueError("rows from at least one client are wanted, got a stack of none")
     rows = view(x)
     if rows is None or rows.dtype not in FLOATS:
-        raise TypeError(f"dense float16, bfloat16, float32 or float64 numbers are wanted, got {tell_dtype(x)}")
+        raise TypeError(f"dense float16, bfloat16, float32 or float64 numbers are wanted, got {describe_dtype(x)}")
 
     def rebuild(values: Sequence[Tensor], counters: Sequence[Tensor]) -> Any:
         value = values[0].to(rows.dtype)
@@ -172,7 +172,7 @@ def _read_list(x: Sequence[Any]) -> Stack:
     def flatten(point: Any) -> list[Tensor]:
         nodes = {path: node for path, node, _ in walk(point)}
         parts = {
-            path: read_point(nodes.get(path), tell_path(path) if path else "", model[path].shape, device)
+            path: read_point(nodes.get(path), describe_path(path) if path else "", model[path].shape, device)
             for path in chain(*groups)
         }
         return [_lay_out([parts], group, orders)[0] for group in groups]

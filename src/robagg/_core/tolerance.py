@@ -20,17 +20,17 @@ def read_f(f: Any, who: str) -> F:
     if f is None:
         return None
     if not is_number(f):
-        raise TypeError(f"{who} wants f as a number of rows, a share of them below 0.5, or None; got {f!r}")
+        raise TypeError(f"{who}: f must be a number of rows, a share of them in [0, 0.5), or None, got {f!r}")
     if isinstance(f, Integral):
         if f < 0:
-            raise ValueError(f"{who} wants f >= 0, got f={f}")
+            raise ValueError(f"{who}: f must be >= 0, got {f}")
         return int(f)
     if not 0 <= float(f) < 0.5:
-        raise ValueError(f"{who} wants a share f with 0 <= f < 0.5 (a number of rows is an integer), got f={f}")
+        raise ValueError(f"{who}: f must be an integer number of rows or a share of them in [0, 0.5), got {f}")
     return float(f)
 
 
-def count_liars(f: F, n: int, who: str) -> int:
+def resolve_f(f: F, n: int, who: str) -> int:
     """f for n rows, checked against n."""
     if f is None:
         return (n - 1) // 2
@@ -42,7 +42,7 @@ def count_liars(f: F, n: int, who: str) -> int:
     return f
 
 
-def remaining_liars(f: int, n: int, broken: int) -> int | None:
+def tolerance_left(f: int, n: int, broken: int) -> int | None:
     """f for the n - broken rows left, or None where there is no quorum.
 
     With 2f+1 rows left f stays: a broken client does not disarm the rule. Otherwise, if no more than f are broken, f is

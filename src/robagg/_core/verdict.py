@@ -4,44 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from robagg import kernels
+from robagg._core.outcome import Outcome, Treatment
 from robagg._core.stack import Stack
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A rule's result on the rows that were not broken, as tensors on their device."""
-
-    values: list[Tensor]
-    """The value, leaf by leaf."""
-    weights: Tensor | None
-    """(n,) each row's share in the value; this and what follows the alarm may be None where nobody asked."""
-    alarm: Tensor
-    median_weight: Tensor | None = None
-    tau: Tensor | None = None
-    outside: Tensor | None = None
-    """(n,) rows that only speak through rows outside tau."""
-    reach: Tensor | None = None
-    verb: str = ""
-    chosen: bool = False
-    """Whether a row without weight was simply not chosen."""
-
-    def scaled(self, back: float) -> Outcome:
-        """The outcome on rows that are `back` times as large; what rounding takes over the edge stays on it."""
-
-        def scale(x: Tensor) -> Tensor:
-            limit = torch.finfo(torch.float64).max
-            return (x * back).clamp(-limit, limit)
-
-        tau = None if self.tau is None else self.tau * back
-        reach = None if self.reach is None else scale(self.reach)
-        return replace(self, values=[scale(value) for value in self.values], tau=tau, reach=reach)
 
 
 @dataclass(frozen=True)
@@ -117,17 +88,20 @@ def judge(rule: str, stack: Stack, outcome: Outcome, *, distances_known: Tensor 
         weights[kept] = outcome.weights.cpu()
     distances[kept] = measure(stack, outcome.values) if distances_known is None else distances_known.cpu()
     outside = rejected.new_zeros(len(kept)) if outcome.outside is None else outcome.outside.cpu()
-    rejected[kept] = outside if not outcome.verb else False
+    clipped = outcome.treatment is Treatment.CLIPPED
+    rejected[kept] = False if clipped else outside
     tau = None if outcome.tau is None else float(outcome.tau)
     reach = distances[kept] if outcome.reach is None else outcome.reach.cpu()
     reasons = dict(stack.reasons)
     for k, row in enumerate(kept):
         if outside[k] and tau is not None:
-            reasons[row] = f"{float(reach[k]):.4g} from the centre, beyond tau {tau:.4g}{outcome.verb}"
+            reasons[row] = (
+                f"{float(reach[k]):.4g} from the centre, beyond tau {tau:.4g}{': drawn in to tau' if clipped else ''}"
+            )
         elif outcome.chosen and weights[row] == 0:
             reasons[row] = "not chosen"
     note = ""
-    if len(kept) and not outcome.verb and bool(outside.all()):
+    if len(kept) and not clipped and bool(outside.all()):
         stays = "is the median" if outcome.weights is None or not outcome.weights.any() else "stays where it was"
         note = f"No row lies within tau of the centre in the last step, so the value {stays}."
     return Verdict(

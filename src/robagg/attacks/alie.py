@@ -9,7 +9,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg.attacks.base import Attack, State, View, read_number
+from robagg._core.checks import read_number
+from robagg.attacks.base import Attack, State, View
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ the caller holds, and asks nothing of the host, so that a whole round can be cap
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from robagg._core.checks import is_number
 from robagg._core.registry import Named, Registry
 
 State: TypeAlias = dict[str, Tensor]
@@ -133,13 +131,6 @@ class Attack(Named, ABC):
     def describe(self, n: int, f: int) -> str:
         """The attack's strength in words, for this n and f."""
         return str(self)
-
-
-def read_number(name: str, value: object) -> float:
-    """A finite number as float, so that `z=1` and `z=1.0` are one attack with one text; else a sentence."""
-    if not is_number(value) or not math.isfinite(value):
-        raise ValueError(f"{name} must be a number, got {value!r}")
-    return float(value)
 
 
 attacks: Registry[Attack] = Registry("attack", Attack, "robagg.attacks")  # type: ignore[type-abstract]

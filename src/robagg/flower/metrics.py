@@ -12,7 +12,7 @@ from flwr.app import MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
 from robagg._core.rule import Rule
-from robagg._core.tolerance import remaining_liars
+from robagg._core.tolerance import tolerance_left
 from robagg.flower.quote import escape
 from robagg.flower.screen import Reply
 
@@ -27,7 +27,7 @@ def summarise(function: MetricsFunction, replies: Sequence[Reply], rule: Rule, s
         return call(function, [reply.message.content for reply in replies], size_key)
     n = len(replies)
     try:
-        f = rule.core.count_liars(n)
+        f = rule.core.resolve_f(n)
     except ValueError:
         f = (n - 1) // 2
     return average_metrics([reply.metrics for reply in replies], f, leave_out=size_key)
@@ -94,7 +94,7 @@ def trim_mean(values: Sequence[int | float], f: int, n: int) -> float | None:
 
 def _left(known: int, n: int, f: int) -> int | None:
     """How many of the known values may lie; None where they are too few of n."""
-    return remaining_liars(min(f, (n - 1) // 2), n, n - known)
+    return tolerance_left(min(f, (n - 1) // 2), n, n - known)
 
 
 def _finite(value: int | float) -> float | None:

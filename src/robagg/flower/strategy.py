@@ -11,8 +11,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result
 
-from robagg._core.checks import is_whole
-from robagg._core.iterative import check_positive
+from robagg._core.checks import check_positive, is_whole
 from robagg._core.rule import Rule, SortedRule, parse
 from robagg._core.tolerance import F
 from robagg.flower.decide import decide
@@ -78,7 +77,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             raise TypeError(f"around must be FedAvg or a subclass of it, got {type(around).__name__}")
         if around is not None and fedavg_arguments:
             raise ValueError(f"with `around`, give {', '.join(fedavg_arguments)} to the strategy inside")
-        check_positive(self, max_weight=max_weight)
+        check_positive(max_weight=max_weight)
         shared = fedavg_arguments if around is None else {name: getattr(around, name) for name in SHARED}
         super().__init__(**shared)
         self.around = around

@@ -1,4 +1,4 @@
-/* The n x n loop of the rules that walk to a centre, in double: the same arithmetic as loop.Loop.weights, which takes four
+/* The n x n loop of the rules that walk to a centre, in double: the same arithmetic as IterativeRule.weights, which takes four
    hundred calls of torch to do it. */
 
 enum { TQ, HUBER, CC, RFA, MCA };

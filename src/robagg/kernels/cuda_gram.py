@@ -1,6 +1,6 @@
 """The n x n work of the rules on a CUDA device, each in one kernel: a hundred torch calls cost more than the passes.
 
-The same arithmetic, in float64, as `loop.Loop.weights` with the rules' `pull`, `Sketch` and `reference.examine`.
+The same arithmetic, in float64, as `IterativeRule.weights` with the rules' `pull`, `Sketch` and `reference.examine`.
 """
 
 from __future__ import annotations

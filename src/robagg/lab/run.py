@@ -77,7 +77,7 @@ class Run:
         asked = self.effective.count_asked(self.n)
         for stage in rule.stages:
             try:
-                stage.count_liars(asked)
+                stage.resolve_f(asked)
             except ValueError as error:
                 of = f"share={self.effective.share} asks {asked} of {self.n} clients: " if asked < self.n else ""
                 raise ValueError(f"{of}{error}") from error

@@ -39,7 +39,7 @@ class Bucketing(Mixer):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_whole(self.s) or self.s < 1:
-            raise ValueError(f"Bucketing wants s >= 1 rows in a bucket, got {self.s!r}")
+            raise ValueError(f"Bucketing: s must be a whole number >= 1, got {self.s!r}")
         object.__setattr__(self, "s", int(self.s))
 
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
@@ -56,5 +56,5 @@ class Bucketing(Mixer):
     def count_behind(self, n: int) -> int:
         return -(-n // self.s)
 
-    def liars_behind(self, n: int, f: int) -> int:
+    def tolerance_behind(self, n: int, f: int) -> int:
         return min(f, (n - 1) // 2)

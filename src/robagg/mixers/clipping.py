@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg._core.iterative import read_positive
+from robagg._core.checks import read_positive
 from robagg._core.rule import Mixer
 from robagg._core.sketch import Sketch
 

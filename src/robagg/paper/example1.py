@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from robagg._core.iterative import Pull
+from robagg._core.outcome import Pull
 from robagg._core.sketch import Sketch
 from robagg.paper.claim import Finding
 from robagg.paper.tq_true import TQTrue, find_true_tau2, mean_of_honest

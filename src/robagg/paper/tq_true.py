@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from robagg._core.iterative import Pull
+from robagg._core.outcome import Pull
 from robagg._core.sketch import Sketch
 from robagg.rules.tq import TQ
 

@@ -11,7 +11,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg._core.iterative import Pull, check_positive
+from robagg._core.checks import check_positive
+from robagg._core.outcome import Pull
 from robagg._core.sketch import Sketch
 from robagg.rules.tq import TQ
 
@@ -46,7 +47,7 @@ class TQVaried(TQ):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, factor=self.factor)
+        check_positive(factor=self.factor)
 
     def start(self, sketch: Sketch) -> Tensor:
         if not self.from_mean:

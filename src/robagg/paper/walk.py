@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robagg._core.iterative import Loop, Pull
+from robagg._core.iterative import IterativeRule
+from robagg._core.outcome import Pull
 from robagg._core.passes import Passes
 from robagg._core.sketch import Sketch
 from robagg._core.stack import read
@@ -66,7 +67,7 @@ def trace_points(x: Tensor, median: Tensor, path: list[Tensor]) -> Tensor:
     return median + torch.stack(path) @ (x - median)
 
 
-def follow(rule: Loop, x: Tensor, f: int, *, from_mean: bool = False, iterations: int = 100) -> Tensor:
+def follow(rule: IterativeRule, x: Tensor, f: int, *, from_mean: bool = False, iterations: int = 100) -> Tensor:
     """The iterates (k, d) of a rule on rows (n, d), from the median or from the mean of all rows.
 
     Example:

@@ -7,14 +7,16 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg._core.iterative import Loop, Pull, read_positive
+from robagg._core.checks import read_positive
+from robagg._core.iterative import IterativeRule
+from robagg._core.outcome import Pull, Treatment
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F
 from robagg.rules.huber import clip
 
 
 @dataclass(frozen=True)
-class CC(Loop):
+class CC(IterativeRule):
     """Centered clipping with a fixed radius, from the last aggregate (the first time from the origin).
 
         v <- v + (1/n) sum_i (x_i - v) min(1, tau/|x_i - v|)
@@ -45,7 +47,7 @@ class CC(Loop):
     aliases: ClassVar[tuple[str, ...]] = ("CenteredClipping",)
     anchors: ClassVar[tuple[str, ...]] = ("last",)
     remembers: ClassVar[bool] = True
-    verb: ClassVar[str] = ": drawn in to tau"
+    treatment: ClassVar[Treatment] = Treatment.CLIPPED
     length: ClassVar[str | None] = "tau"
     origin: ClassVar[str | None] = "last"
 

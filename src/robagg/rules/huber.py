@@ -7,13 +7,14 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg._core.iterative import Loop, Pull, estimate_tau
+from robagg._core.iterative import IterativeRule, estimate_tau
+from robagg._core.outcome import Pull, Treatment
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F
 
 
 @dataclass(frozen=True)
-class Huber(Loop):
+class Huber(IterativeRule):
     """Minimiser of the Huber loss, from the coordinate-wise median, with the same tau as TQ.
 
         v <- v + (1/n) sum_i (x_i - v) min(1, tau/|x_i - v|),    tau^2 = (n-f)/f (|v - m|^2 + V)
@@ -37,7 +38,7 @@ class Huber(Loop):
     f: F = None
     iterations: int = 10
     needs_median: ClassVar[bool] = True
-    verb: ClassVar[str] = ": drawn in to tau"
+    treatment: ClassVar[Treatment] = Treatment.CLIPPED
 
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
         return clip(sketch, squared, estimate_tau(sketch, c).sqrt(), sketch.slack(c))

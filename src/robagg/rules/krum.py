@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from robagg._core.rule import GramRule, Weights
+from robagg._core.outcome import Weights
+from robagg._core.rule import GramRule
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F
 

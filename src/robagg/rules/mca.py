@@ -7,13 +7,15 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg._core.iterative import Loop, Pull, read_positive
+from robagg._core.checks import read_positive
+from robagg._core.iterative import IterativeRule
+from robagg._core.outcome import Pull
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F
 
 
 @dataclass(frozen=True)
-class MCA(Loop):
+class MCA(IterativeRule):
     """Maximum correntropy aggregation, from the coordinate-wise median.
 
         v <- sum_i k_i x_i / sum_i k_i,    k_i = exp(-|x_i - v|^2 / (2 sigma^2))

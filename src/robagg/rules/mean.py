@@ -8,11 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg._core.iterative import read_positive
+from robagg._core.checks import read_positive
+from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
 from robagg._core.rule import Rule
 from robagg._core.tolerance import F
-from robagg._core.verdict import Outcome
 
 
 @dataclass(frozen=True)

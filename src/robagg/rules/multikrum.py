@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from robagg._core.rule import GramRule, Weights
+from robagg._core.outcome import Weights
+from robagg._core.rule import GramRule
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F
 from robagg.rules.krum import score

@@ -7,7 +7,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg._core.iterative import Loop, Pull, read_positive
+from robagg._core.checks import read_positive
+from robagg._core.iterative import IterativeRule
+from robagg._core.outcome import Pull
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F
 
@@ -15,7 +17,7 @@ TINY = 2.0**-1000
 
 
 @dataclass(frozen=True)
-class RFA(Loop):
+class RFA(IterativeRule):
     """Geometric median: the point with the least sum of distances, by smoothed Weiszfeld steps from the origin.
 
         v <- sum_i w_i x_i / sum_i w_i,    w_i = 1 / max(|x_i - v|, smoothing)

@@ -7,13 +7,14 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg._core.iterative import Loop, Pull, estimate_tau
+from robagg._core.iterative import IterativeRule, estimate_tau
+from robagg._core.outcome import Pull
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F
 
 
 @dataclass(frozen=True)
-class TQ(Loop):
+class TQ(IterativeRule):
     """Minimiser of a truncated quadratic loss, from the coordinate-wise median.
 
     Minimises `sum_i phi(|x_i - v|)` with `phi(r) = r^2/2` up to tau and constant beyond, by

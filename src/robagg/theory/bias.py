@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from robagg.theory.numbers import check_at_least_zero, check_delta, check_positive, check_share
+from robagg._core.checks import check_positive
+from robagg.theory.numbers import check_at_least_zero, check_delta, check_share
 
 
 def huber_bias(delta: float, s: float, variance: float = 1.0) -> float:

@@ -31,7 +31,7 @@ def kappa(rule: str | Rule, n: int, f: int) -> float | None:
     """
     check_counts(n, f)
     chain = parse(rule, f=int(f))
-    told = [stage.count_liars(n) if isinstance(stage, GO_BY_F) else int(f) for stage in chain.stages]
+    told = [stage.resolve_f(n) if isinstance(stage, GO_BY_F) else int(f) for stage in chain.stages]
     formula = next((formula for cls, formula in FORMULAS.items() if type(chain.core) is cls), None)
     if formula is None or min(told) < f or any(not isinstance(mixer, NNM) for mixer in chain.mixers):
         return None

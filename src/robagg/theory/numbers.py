@@ -32,14 +32,6 @@ def check_at_least_zero(**values: float) -> None:
             raise ValueError(f"{name} is wanted finite and >= 0, got {value}")
 
 
-def check_positive(**values: float) -> None:
-    """Finite numbers above 0."""
-    for name, value in values.items():
-        _check_real(name, value)
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} is wanted finite and > 0, got {value}")
-
-
 def check_share(**values: float) -> None:
     """Numbers from 0 to 1."""
     for name, value in values.items():

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from robagg.theory.numbers import check_at_least_zero, check_counts, check_delta, check_positive
+from robagg._core.checks import check_positive
+from robagg.theory.numbers import check_at_least_zero, check_counts, check_delta
 
 
 def tau(n: int, f: int, distance: float, variance: float) -> float:

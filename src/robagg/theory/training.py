@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from robagg.theory.numbers import check_at_least_zero, check_delta, check_positive
+from robagg._core.checks import check_positive
+from robagg.theory.numbers import check_at_least_zero, check_delta
 
 
 def step_size(*, L: float, gap: float, sigma2: float, kappa: float, h: int, b: int, T: int) -> float:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from robagg._core.checks import is_whole
+from robagg._core.outcome import Outcome, Treatment
 from robagg._core.rule import Rule
 from robagg._core.stack import read
-from robagg._core.verdict import Outcome
 from robagg.attacks.base import Attack, View
 from robagg.kernels.devices import on
 from robagg.models import batchnorm
@@ -53,7 +53,7 @@ class Federation:
         self.n, self.f, self.h = n, f, n - f
         self.asked_count = settings.count_asked(n)
         for stage in rule.stages:
-            stage.count_liars(self.asked_count)
+            stage.resolve_f(self.asked_count)
         self.rule, self.attack, self.settings, self.augment = rule, attack, settings, augment
         self.device = torch.device(device)
         self.model = batchnorm.convert(copy.deepcopy(model).to(self.device)).train()
@@ -190,7 +190,7 @@ class Federation:
 
     def _note(self, who: list[int], asked: list[int], weights: Tensor, outcome: Outcome) -> None:
         """Lay down what the rule made of those who were heard in this round."""
-        out = weights == 0 if outcome.outside is None or outcome.verb else outcome.outside
+        out = weights == 0 if outcome.outside is None or outcome.treatment is Treatment.CLIPPED else outcome.outside
         reach = torch.full_like(weights, torch.nan) if outcome.reach is None else outcome.reach
         if len(who) == self.n:
             self.weights.copy_(weights)

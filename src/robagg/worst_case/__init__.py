@@ -9,7 +9,7 @@ from torch import Tensor
 
 from robagg import theory
 from robagg._core.checks import is_whole
-from robagg._core.iterative import Loop
+from robagg._core.iterative import IterativeRule
 from robagg._core.rule import Rule, parse
 from robagg.rules import TQ, Huber
 from robagg.worst_case.certificate import Certificate, Growth
@@ -65,7 +65,7 @@ def certify(
     _check(chain, n, f, d, budget, tau, start)
     h = n - f
     far, steps = start == "far", None
-    if far and isinstance(chain, Loop):
+    if far and isinstance(chain, IterativeRule):
         steps = max(chain.iterations, theory.steps_needed(f / n, REACH, 1.0))
     known = far or tau == "true"
     quick, sure = evaluate_batch(chain, n, seed), evaluate_each(chain, seed)
@@ -74,7 +74,7 @@ def certify(
 
     def aggregate(points: Tensor, evaluate: Evaluate) -> Tensor:
         x = points[:, :n]
-        if known and isinstance(chain, Loop):
+        if known and isinstance(chain, IterativeRule):
             return walk(chain, x, h, start=points[:, n] if far else None, tau=tau, steps=steps)
         if homeless:  # the point more is where the origin is
             return evaluate(x - points[:, n:]) + points[:, n]
@@ -152,4 +152,4 @@ def _check(chain: Rule, n: int, f: int, d: int, budget: int, tau: str, start: st
     if start == "far" or tau != "estimated":
         check_walk(chain, tau)
     for stage in chain.stages:
-        stage.count_liars(n)
+        stage.resolve_f(n)

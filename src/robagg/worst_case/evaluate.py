@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from robagg._core.iterative import Loop
+from robagg._core.iterative import IterativeRule
 from robagg._core.passes import ROUNDING
 from robagg._core.rule import GramRule, Rule, SortedRule
 from robagg._core.sketch import Sketch
@@ -36,7 +36,7 @@ def evaluate_batch(rule: Rule, n: int, seed: int) -> Evaluate:
     each = evaluate_each(rule, seed)
     if not isinstance(rule.core, GramRule | SortedRule | Mean):
         return each
-    liars = [stage.count_liars(n) for stage in rule.stages]
+    liars = [stage.resolve_f(n) for stage in rule.stages]
     ready = _draw_matrices(rule, n, seed)
 
     def evaluate(x: Tensor) -> Tensor:
@@ -51,7 +51,13 @@ def evaluate_batch(rule: Rule, n: int, seed: int) -> Evaluate:
 
 
 def walk(
-    rule: Loop, x: Tensor, h: int, *, start: Tensor | None = None, tau: str = "estimated", steps: int | None = None
+    rule: IterativeRule,
+    x: Tensor,
+    h: int,
+    *,
+    start: Tensor | None = None,
+    tau: str = "estimated",
+    steps: int | None = None,
 ) -> Tensor:
     """The value (..., d) of a walking rule on stacks (..., n, d), the first h rows honest, from a start of choice.
 
@@ -74,7 +80,7 @@ def walk(
     check_walk(rule, tau)
     x = x.double()
     begin = _median(x) if start is None else start.double()
-    liars = rule.count_liars(x.shape[-2])
+    liars = rule.resolve_f(x.shape[-2])
     count = rule.iterations if steps is None else steps
     if x.dim() == 2:
         return _walk(rule, x, begin, h, liars, tau, count)
@@ -89,11 +95,11 @@ def check_walk(rule: Rule, tau: str) -> None:
         raise ValueError(
             f"only TQ and Huber, standing alone, estimate a tau that could be the true one; {rule} does not"
         )
-    if not isinstance(rule, Loop):
+    if not isinstance(rule, IterativeRule):
         raise ValueError(f"only a rule that walks, standing alone, has a start to choose; {rule} does not")
 
 
-def _walk(rule: Loop, x: Tensor, start: Tensor, h: int, f: int, tau: str, steps: int) -> Tensor:
+def _walk(rule: IterativeRule, x: Tensor, start: Tensor, h: int, f: int, tau: str, steps: int) -> Tensor:
     # The estimate reads |v - centre|^2 and the spread: about the honest mean, with Var for V, it is the true tau.
     if tau == "true":
         centre = x[:h].mean(dim=0)
@@ -118,7 +124,7 @@ def _aggregate(rule: Rule, x: Tensor, liars: list[int], ready: list[Tensor | Non
         points = torch.cat([x, origin])
         matrix = mixer.matrix(_sketch(x, origin, own, names)) if drawn is None else drawn
         x = matrix @ points
-        own, *behind = [mixer.liars_behind(len(x), f) for f in behind]
+        own, *behind = [mixer.tolerance_behind(len(x), f) for f in behind]
     core = rule.core
     if isinstance(core, SortedRule):
         lo, hi = core.kept(len(x), own)

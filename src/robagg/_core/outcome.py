@@ -1,0 +1,82 @@
+"""What a rule decides and what comes of it, as data: `Pull` of one step, `Weights` of a sketch, `Outcome` of a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import torch
+from torch import Tensor
+
+from robagg._core.sketch import Sketch
+
+
+class Treatment(Enum):
+    """What becomes of a row outside tau."""
+
+    REJECTED = "rejected"
+    """It has no part in the value."""
+    CLIPPED = "clipped"
+    """It counts as if it lay at distance tau."""
+
+
+@dataclass(frozen=True)
+class Pull:
+    """How strongly each row pulls in one step: `v <- v + sum_i strength_i (x_i - v)`."""
+
+    strength: Tensor
+    """(n,)"""
+    tau: Tensor | None = None
+    outside: Tensor | None = None
+    """(n,) rows beyond tau."""
+
+    def move(self, sketch: Sketch, c: Tensor) -> Tensor:
+        """Coefficients (n+a,) of the point one step on from the one with coefficients c."""
+        return c * (1 - self.strength.sum()) + sketch.on_rows(self.strength)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a distance rule decides: a coefficient for each row and anchor, and how it came to it."""
+
+    coefficients: Tensor
+    """(n+a,); for rules that need the median the rest up to one is the median's."""
+    tau: Tensor | None = None
+    outside: Tensor | None = None
+    """(n,) rows outside tau in the last step."""
+    reach: Tensor | None = None
+    """(n,) distances that the last step compared with tau."""
+    treatment: Treatment = Treatment.REJECTED
+    """What becomes of a row outside tau."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A rule's result on the rows that were not broken, as tensors on their device."""
+
+    values: list[Tensor]
+    """The value, leaf by leaf."""
+    weights: Tensor | None
+    """(n,) each row's share in the value; without a verdict, this and what follows the alarm may be None."""
+    alarm: Tensor
+    """() whether a pass met numbers that it cannot compute with."""
+    median_weight: Tensor | None = None
+    tau: Tensor | None = None
+    outside: Tensor | None = None
+    """(n,) rows all of whose mixed rows lie outside tau."""
+    reach: Tensor | None = None
+    """(n,) distances that the last step compared with tau."""
+    treatment: Treatment = Treatment.REJECTED
+    chosen: bool = False
+    """Whether a row without weight was simply not chosen."""
+
+    def scaled(self, back: float) -> Outcome:
+        """The outcome on rows that are `back` times as large; what rounding takes beyond float64 becomes its limit."""
+
+        def scale(x: Tensor) -> Tensor:
+            limit = torch.finfo(torch.float64).max
+            return (x * back).clamp(-limit, limit)
+
+        tau = None if self.tau is None else self.tau * back
+        reach = None if self.reach is None else scale(self.reach)
+        return replace(self, values=[scale(value) for value in self.values], tau=tau, reach=reach)
