@@ -29,9 +29,11 @@ from torch import Tensor
 import peers
 import robagg
 from robagg import kernels
-from robagg._core.aggregate import deferred_alarm
+from robagg._core.aggregate import Request, aggregate
 from robagg._core.cuda_graph import apart
 from robagg._core.sketch import Sketch
+from robagg._core.stack import read
+from robagg._core.verdict import rebuild
 from robagg.kernels import cuda, reference
 
 F32, F64 = torch.float32, torch.float64
@@ -293,8 +295,7 @@ def time_rules(table: str, n: int, stacks: list[Tensor], mean: float, rules: Ite
             captured = {id(x): robagg.Captured(rule, x) for x in stacks}
             keep(text, " (captured)", measure(lambda x, captured=captured: captured[id(x)](), stacks))
             captured.clear()
-            with deferred_alarm(flag):
-                graph, _ = capture(lambda rule=rule: rule(stacks[0]))
+            graph, _ = capture(lambda rule=rule: rebuild(*aggregate(rule, read(stacks[0]), Request(alarm=flag))))
             keep(text, " (graph)", measure(lambda x, graph=graph: graph.replay(), stacks[:1]))
 
 

@@ -16,11 +16,12 @@ from torch import Tensor
 
 import oracle
 import robagg as ra
-from robagg._core.aggregate import deferred_alarm
+from robagg._core.aggregate import Request, aggregate
 from robagg._core.outcome import Weights
-from robagg._core.rule import Chain, GramRule, Mixer
+from robagg._core.rule import GramRule
 from robagg._core.sketch import Sketch
 from robagg._core.stack import read
+from robagg._core.stage import Chain, Mixer
 from robagg._core.tolerance import resolve_f, tolerance_left
 
 
@@ -78,7 +79,7 @@ def test_a_mixing_matrix_of_another_width_is_refused(monkeypatch: pytest.MonkeyP
 def test_a_value_does_not_depend_on_whether_a_verdict_is_asked_for(text: str) -> None:
     rule, stack = ra.parse(text, f=2), read(draw_rows(9, 40))
     values = [
-        rule.run(stack, verdict=verdict, generator=torch.Generator().manual_seed(1))[1].values[0]
+        aggregate(rule, stack, Request(verdict=verdict, generator=torch.Generator().manual_seed(1)))[1].values[0]
         for verdict in (False, True)
     ]
     assert torch.equal(*values)
@@ -439,14 +440,13 @@ def test_distances_to_the_largest_numbers_do_not_overflow() -> None:
     assert float(verdict.distances[3]) > 1e308
 
 
-def test_inside_deferred_alarm_the_flag_is_set_and_nothing_is_asked() -> None:
+def test_with_a_flag_for_the_alarm_it_is_set_and_nothing_is_asked() -> None:
     flag = torch.zeros((), dtype=torch.bool)
     x = draw_rows(5, 3)
-    with deferred_alarm(flag):
-        ra.TQ()(x)
-        assert not flag
-        x[4] = math.nan
-        ra.TQ()(x)
+    aggregate(ra.TQ(), read(x), Request(alarm=flag))
+    assert not flag
+    x[4] = math.nan
+    aggregate(ra.TQ(), read(x), Request(alarm=flag))
     assert flag
     assert bool(torch.isfinite(ra.TQ()(x)).all())
 

@@ -19,7 +19,8 @@ import oracle
 from robagg import CM, TQ, Huber, Rule, parse, theory
 from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
-from robagg._core.rule import Mixer, stages
+from robagg._core.rule import stages
+from robagg._core.stage import Mixer
 from robagg._core.tolerance import F
 from robagg.cli.certify import certify as command
 from robagg.worst_case import Certificate, Growth, certify, walk

@@ -7,10 +7,9 @@ rows looked at: the broken are dropped, and where none is broken the pass is rep
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,42 +18,54 @@ from robagg._core.leaf import describe_kind
 from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
 from robagg._core.stack import Stack
+from robagg._core.stage import Solver
 from robagg._core.tolerance import QuorumError
 
-if TYPE_CHECKING:
-    from robagg._core.rule import Rule
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a rule, beside the rows."""
+
+    weights: Any = None
+    """n client sizes, for Mean."""
+    state: Any = None
+    """The last aggregate, for what starts from it."""
+    generator: torch.Generator | None = None
+    """What is random takes its numbers here."""
+    verdict: bool = False
+    """Whether each row's part is asked for, even where that takes another pass; without, it may not be given."""
+    alarm: Tensor | None = None
+    """() A flag on the device, for a round that is one CUDA graph: the alarm is added to it instead of asked for.
+
+    Whoever gives it must look at it later and do again, without it, what came out with the flag set.
+    """
 
 
-def aggregate(
-    rule: Rule,
-    stack: Stack,
-    *,
-    weights: Any = None,
-    state: Any = None,
-    generator: torch.Generator | None = None,
-    verdict: bool = False,
-) -> tuple[Stack, Outcome]:
-    """The rows that were used and the rule's outcome on them; see `Rule.run`."""
+def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outcome]:
+    """Aggregate by the contract: drop the broken, keep the huge; the rows that were used and the outcome on them."""
     for stage in rule.stages:
         stage.resolve_f(stack.n)
     shares = None
-    if weights is not None:
-        shares, odd = _read_weights(rule, weights, stack.n)
+    if request.weights is not None:
+        shares, odd = _read_weights(rule, request.weights, stack.n)
         stack = stack.without(odd)
         if 0 in shares:  # a row without weight is never read, so no pass would find it broken
             stack = stack.without(stack.broken_rows())
-    last = None if state is None else stack.flatten(state)
-    wide = False
+    last = None if request.state is None else stack.flatten(request.state)
+    if request.alarm is not None:
+        _check_quorum(rule, stack)
+        outcome = _attempt(rule, request, stack, shares, last)
+        request.alarm.logical_or_(outcome.alarm)
+        return stack, outcome
     # A second attempt draws what the first drew, so that a broken row changes nothing but its own absence.
+    generator = request.generator
     source = torch.default_generator if generator is None and stack.device.type == "cpu" else generator
-    mark = source.get_state() if rule.mixers and source is not None and _deferred.get() is None else None
+    mark = source.get_state() if rule.mixers and source is not None else None
+    wide = False
     while True:
         _check_quorum(rule, stack)
         ready, back = stack.tamed() if wide else (stack, 1.0)
-        outcome = _attempt(rule, ready, shares, last, back, wide, generator, verdict)
-        if (flag := _deferred.get()) is not None:
-            flag.logical_or_(outcome.alarm)
-            return stack, outcome
+        outcome = _attempt(rule, request, ready, shares, last, back=back, wide=wide)
         if wide or not bool(outcome.alarm):
             return stack, outcome
         broken = stack.broken_rows()
@@ -66,7 +77,7 @@ def aggregate(
             source.set_state(mark)
 
 
-def _check_quorum(rule: Rule, stack: Stack) -> None:
+def _check_quorum(rule: Solver, stack: Stack) -> None:
     n, kept = stack.n, len(stack.kept)
     short = next((stage for stage in rule.stages if stage.tolerance_left(n, n - kept) is None), None)
     if short is None and kept >= rule.least_n:
@@ -81,23 +92,24 @@ def _check_quorum(rule: Rule, stack: Stack) -> None:
 
 
 def _attempt(
-    rule: Rule,
+    rule: Solver,
+    request: Request,
     stack: Stack,
     shares: list[float] | None,
     last: Sequence[Tensor] | None,
-    back: float,
-    wide: bool,
-    generator: torch.Generator | None,
-    verdict: bool,
+    *,
+    back: float = 1.0,
+    wide: bool = False,
 ) -> Outcome:
+    """The outcome on rows `back` times smaller than they were sent, in float64 where `wide`."""
     n, broken = stack.n, stack.n - len(stack.kept)
     names = dict.fromkeys(name for stage in rule.stages for name in stage.anchors)
     anchors = {name: _anchor(name, last, back) for name in names}
-    passes = Passes(stack.leaves, anchors, wide=wide, unit=1 / back, verdict=verdict)
+    passes = Passes(stack.leaves, anchors, wide=wide, unit=1 / back, verdict=request.verdict)
     own, *behind = [stage.tolerance_left(n, broken) or 0 for stage in rule.stages]
     for mixer in rule.mixers:
         sketch = passes.distances(own) if mixer.needs_distances else passes.bare(own)
-        passes.push(mixer.matrix(sketch, generator=generator))
+        passes.push(mixer.matrix(sketch, generator=request.generator))
         own, *behind = [mixer.tolerance_behind(passes.n, f) for f in behind]
     part = None
     if shares is not None:
@@ -106,7 +118,7 @@ def _attempt(
     return outcome if back == 1.0 else outcome.scaled(back)
 
 
-def _read_weights(rule: Rule, weights: Any, n: int) -> tuple[list[float], dict[int, str]]:
+def _read_weights(rule: Solver, weights: Any, n: int) -> tuple[list[float], dict[int, str]]:
     """The sizes that clients claim, and of those that are none, why not."""
     mixer = next((mixer for mixer in rule.mixers if not mixer.keeps_clients), None)
     if mixer is not None:
@@ -142,19 +154,3 @@ def _read_size(claim: Any) -> float | None:
         return math.inf
     except (Exception, SystemExit):  # whatever it is, it must not end the round
         return None
-
-
-@contextmanager
-def deferred_alarm(flag: Tensor) -> Iterator[None]:
-    """Inside, a rule does not ask for its alarm but adds it to `flag` (), so that a round can be one CUDA graph.
-
-    Whoever opens this must look at the flag later and do again, outside it, what came out with the flag set.
-    """
-    token = _deferred.set(flag)
-    try:
-        yield
-    finally:
-        _deferred.reset(token)
-
-
-_deferred: ContextVar[Tensor | None] = ContextVar("deferred_alarm", default=None)

@@ -13,8 +13,10 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from robagg._core.aggregate import deferred_alarm
+from robagg._core.aggregate import Request, aggregate
 from robagg._core.rule import Rule
+from robagg._core.stack import read
+from robagg._core.verdict import rebuild
 
 
 class Captured:
@@ -46,7 +48,7 @@ class Captured:
         self._graph = torch.cuda.CUDAGraph()
         if generator is not None:
             self._graph.register_generator_state(generator)
-        with _untouched(buffer.device, generator), deferred_alarm(self._alarm):
+        with _untouched(buffer.device, generator):
             with apart(buffer.device):
                 self._run()
                 self._run()
@@ -69,7 +71,8 @@ class Captured:
 
     def _run(self) -> Tensor:
         self._alarm.zero_()
-        value: Tensor = self.rule(self.buffer, generator=self.generator)
+        request = Request(generator=self.generator, alarm=self._alarm)
+        value: Tensor = rebuild(*aggregate(self.rule, read(self.buffer), request))
         return value
 
 

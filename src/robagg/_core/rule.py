@@ -1,47 +1,28 @@
 """Rules and pre-aggregators: what they promise, how they are written, chained, and read from text.
 
 A rule is a frozen dataclass and a pure function. It writes one method (`GramRule.weights`, `SortedRule.kept`, or
-`solve`); what all rules promise alike is kept in contract.py.
+`solve`); what all rules promise alike is kept in aggregate.py.
 """
 
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from robagg._core.aggregate import aggregate
+from robagg._core.aggregate import Request, aggregate
 from robagg._core.outcome import Outcome, Weights
 from robagg._core.passes import Passes
-from robagg._core.registry import Named, Registry
+from robagg._core.registry import Registry
 from robagg._core.sketch import Sketch
-from robagg._core.stack import Stack, read
-from robagg._core.tolerance import F, read_f, resolve_f, tolerance_left
+from robagg._core.stack import read
+from robagg._core.stage import Chain, Mixer, Stage
+from robagg._core.tolerance import F
 from robagg._core.verdict import Verdict, judge, rebuild
-
-
-class Stage(Named, ABC):
-    """What can stand in a chain: a rule or a pre-aggregator."""
-
-    anchors: ClassVar[tuple[str, ...]] = ()
-    """Points it starts from or measures to: "origin", or "last" for the last aggregate."""
-
-    def __post_init__(self) -> None:
-        given = getattr(self, "f", None)
-        if (f := read_f(given, type(self).__name__)) is not given:
-            object.__setattr__(self, "f", f)
-
-    def resolve_f(self, n: int) -> int:
-        """f for n rows, checked against n."""
-        return resolve_f(getattr(self, "f", 0), n, type(self).__name__)
-
-    def tolerance_left(self, n: int, broken: int) -> int | None:
-        """f for the rows left when some of n are broken; None where there is no quorum."""
-        return tolerance_left(self.resolve_f(n), n, broken)
 
 
 class Rule(Stage):
@@ -78,87 +59,33 @@ class Rule(Stage):
             weights: n client sizes, for Mean.
             generator: what is random takes its numbers here.
         """
-        stack, outcome = self.run(read(x), weights=weights, generator=generator)
+        stack, outcome = aggregate(self, read(x), Request(weights, generator=generator))
         return rebuild(stack, outcome)
 
     def explain(self, x: Any, *, weights: Any = None, generator: torch.Generator | None = None) -> Verdict:
         """The aggregate with the reason for every row that was not believed."""
-        stack, outcome = self.run(read(x), weights=weights, generator=generator, verdict=True)
+        stack, outcome = aggregate(self, read(x), Request(weights, generator=generator, verdict=True))
         return judge(str(self), stack, outcome)
 
     def step(self, x: Any, state: Any = None, *, generator: torch.Generator | None = None) -> tuple[Verdict, Any]:
         """The verdict and the next state: one that remembers takes its last value as state, others hand it through."""
-        stack, outcome = self.run(read(x), state=state, generator=generator, verdict=True)
+        stack, outcome = aggregate(self, read(x), Request(None, state, generator, verdict=True))
         verdict = judge(str(self), stack, outcome)
         # A copy: who scales the value in place must not move where the next round starts.
         return verdict, copy.deepcopy(verdict.value) if self.core.remembers else state
-
-    def run(
-        self,
-        stack: Stack,
-        *,
-        weights: Any = None,
-        state: Any = None,
-        generator: torch.Generator | None = None,
-        verdict: bool = False,
-    ) -> tuple[Stack, Outcome]:
-        """Aggregate by the contract: drop the broken, keep the huge; the rows used and the outcome on them.
-
-        With `verdict`, each row's part is told, even where that takes another pass; without, it may not be.
-        """
-        return aggregate(self, stack, weights=weights, state=state, generator=generator, verdict=verdict)
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
         """Aggregate the rows behind `passes` of which f may lie; `shares` are the clients' weights as given."""
         raise TypeError(f"{type(self).__name__} must define solve or, as a GramRule, weights")
 
+    def __rrshift__(self, other: object) -> Rule:
+        if isinstance(other, Mixer | Chain):
+            before = other.mixers if isinstance(other, Chain) else (other,)
+            return Pipe((*before, *self.mixers), self.core)
+        return NotImplemented
+
     def __rshift__(self, other: object) -> Rule:
         raise TypeError(f"nothing can follow a rule: {self} >> {other}; pre-aggregators stand before it")
-
-
-@dataclass(frozen=True)
-class Mixer(Stage):
-    """A pre-aggregator: a matrix whose rows say which weighted sums of the rows go on."""
-
-    needs_distances: ClassVar[bool] = True
-    keeps_clients: ClassVar[bool] = True
-    """Whether row i behind it still stands for client i."""
-
-    @abstractmethod
-    def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
-        """(m, n+a) float64, on the rows and anchors of the sketch; each row sums to one."""
-
-    def tolerance_behind(self, n: int, f: int) -> int:
-        """How many of the n rows behind it may be a liar's, if f of those before it may."""
-        return f
-
-    def count_behind(self, n: int) -> int:
-        """How many rows it makes of n."""
-        return n
-
-    def __rshift__(self, other: Any) -> Any:
-        if isinstance(other, Rule):
-            return Pipe((self, *other.mixers), other.core)
-        if isinstance(other, Mixer | Chain):
-            return Chain((self,)) >> other
-        return NotImplemented
-
-
-@dataclass(frozen=True)
-class Chain:
-    """Pre-aggregators in a row that wait for their rule."""
-
-    mixers: tuple[Mixer, ...]
-
-    def __rshift__(self, other: Any) -> Any:
-        if isinstance(other, Rule):
-            return Pipe((*self.mixers, *other.mixers), other.core)
-        if isinstance(other, Mixer | Chain):
-            return Chain((*self.mixers, *(other.mixers if isinstance(other, Chain) else (other,))))
-        return NotImplemented
-
-    def __str__(self) -> str:
-        return " >> ".join(str(mixer) for mixer in self.mixers)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,21 @@ class Stack:
     @property
     def device(self) -> torch.device:
         return self.leaves[0][0].device
+
+    def among(self, broken: Mapping[int, str]) -> Stack:
+        """The same rows as the sound ones among more: those that are broken, by their place among all, and why."""
+        if not broken:
+            return self
+        n = self.n + len(broken)
+        sound = [i for i in range(n) if i not in broken]
+        if len(sound) != self.n:
+            raise ValueError(f"broken rows must be named by their place among all {n}, got {sorted(broken)}")
+        return replace(
+            self,
+            n=n,
+            kept=tuple(sound[i] for i in self.kept),
+            reasons={**broken, **{sound[i]: reason for i, reason in self.reasons.items()}},
+        )
 
     def without(self, reasons: dict[int, str]) -> Stack:
         """The stack less some rows, named by their given index."""
@@ -113,14 +129,23 @@ class Stack:
         return [torch.stack(tuple(rows)).sort(dim=0).values[(len(rows) - 1) // 2] for rows in self.counters]
 
 
-def read(x: Any) -> Stack:
+def read(x: Any, *, broken: Mapping[int, str] = MappingProxyType({})) -> Stack:
     """Take an (n, d) tensor or array, a list of vectors, or a list of state dicts or other nests of arrays.
+
+    Who knows already that some rows are `broken` gives the others alone, in order, and says which are missing and why:
+    the contract counts them as it counts those that it finds itself.
 
     >>> [tuple(rows.shape) for rows in read(torch.zeros(3, 5)).leaves]
     [(3, 5)]
     >>> read([np.zeros(2), np.zeros(3), np.zeros(2)]).reasons
     {1: 'has its vector as array float64 (3,) where most have array float64 (2,)'}
+    >>> read([np.zeros(2), np.zeros(2)], broken={1: "came too late"}).kept
+    (0, 2)
     """
+    return _read(x).among(broken)
+
+
+def _read(x: Any) -> Stack:
     if isinstance(x, Tensor | np.ndarray):
         return _read_matrix(x)
     if not isinstance(x, Sequence) or isinstance(x, str | bytes):

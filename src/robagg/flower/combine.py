@@ -16,7 +16,9 @@ import torch
 from torch import Tensor
 
 from robagg import CM
+from robagg._core.aggregate import Request, aggregate
 from robagg._core.rule import Rule, SortedRule
+from robagg._core.shares import fill
 from robagg._core.stack import LARGE, read
 from robagg._core.tolerance import QuorumError
 from robagg._core.verdict import Verdict, judge
@@ -54,9 +56,9 @@ def combine(
         raise QuorumError(f"none of {len(replies)} replies can be used")
     base = model.flat(model.measured) if measures_from_origin(rule) else None
     rows = {i: _take(replies[i], model.measured, base) for i in kept}
-    stack = replace(read(list(rows.values())), n=len(replies), kept=tuple(kept), reasons=broken)
+    stack = read(list(rows.values()), broken=broken)
     # Rules that sort numbers would take another pass to tell each reply's share.
-    left, outcome = rule.run(stack, state=state, verdict=not isinstance(rule.core, SortedRule))
+    left, outcome = aggregate(rule, stack, Request(state=state, verdict=not isinstance(rule.core, SortedRule)))
     # A rule that walks to its centre knows how far the rows are from it, and needs no other pass.
     known = None if rule.mixers else outcome.reach
     verdict = judge(str(rule), left, outcome, distances_known=known)
@@ -99,25 +101,6 @@ def share_by_size(verdict: Verdict, sizes: list[float], most: float) -> Tensor:
     limits = torch.minimum(alone * max(1.0, most * len(believed)), alone.clamp(min=most))
     weights[believed] = fill(alone * alone.new_tensor(sizes)[believed], alone, limits)
     return weights
-
-
-def fill(wanted: Tensor, alone: Tensor, limits: Tensor) -> Tensor:
-    """Weights in proportion to `wanted`, with the sum of `alone`: what some have above their limit goes to the others.
-
-    >>> fill(torch.tensor([8.0, 1.0, 1.0]), torch.tensor([0.2, 0.4, 0.4]), torch.tensor([0.5, 0.5, 0.5]))
-    tensor([0.5000, 0.2500, 0.2500])
-    """
-    full = torch.zeros_like(wanted, dtype=torch.bool)
-    while not bool(full.all()):
-        free = wanted.masked_fill(full, 0.0)
-        if not free.any():  # those that claim nothing take what is left as the rule would deal it out
-            free = alone.masked_fill(full, 0.0)
-        free = free / free.max()  # the sum of the largest claims may round to no number
-        part = torch.where(full, limits, free / free.sum() * (alone.sum() - limits[full].sum()))
-        if not bool((over := part > limits * (1 + 1e-12)).any()):
-            return part
-        full |= over
-    return limits  # of no rows
 
 
 def _move(value: Flat, parts: Sequence[tuple[Flat, float]]) -> Flat:

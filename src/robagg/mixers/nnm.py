@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from robagg._core.rule import Mixer
 from robagg._core.sketch import Sketch
+from robagg._core.stage import Mixer
 from robagg._core.tolerance import F
 
 

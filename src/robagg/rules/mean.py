@@ -12,6 +12,7 @@ from robagg._core.checks import read_positive
 from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
 from robagg._core.rule import Rule
+from robagg._core.shares import cap
 from robagg._core.tolerance import F
 
 
@@ -47,21 +48,7 @@ class Mean(Rule):
         if shares is None:
             part = torch.full((n,), 1 / n, dtype=torch.float64, device=passes.device)
         else:
-            part = cap(shares, max(self.max_weight, 1 / n))
+            part = cap(shares, self.max_weight)
         c = torch.nn.functional.pad(part, (0, len(passes.anchors)))
         values = passes.combine(c)
         return Outcome(values, passes.through(c)[: passes.sent], passes.alarm)
-
-
-def cap(sizes: Tensor, most: float) -> Tensor:
-    """Shares (n,) in proportion to sizes, none above `most`: what the large lose goes to the others in proportion."""
-    n = len(sizes)
-    capped = torch.zeros(n, dtype=torch.bool, device=sizes.device)
-    while True:
-        free, rest = sizes.masked_fill(capped, 0.0), 1 - most * int(capped.sum())
-        # By the largest of them first: the sum of sizes may overflow, and their shares beside a capped one vanish.
-        part = free / free.max() if free.any() else (~capped).to(sizes.dtype)
-        part = torch.where(capped, most, part / part.sum().clamp(min=1) * rest)
-        if not bool((over := part > most * (1 + 1e-12)).any()):
-            return part
-        capped |= over

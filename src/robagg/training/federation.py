@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from robagg._core.aggregate import Request, aggregate
 from robagg._core.checks import is_whole
 from robagg._core.outcome import Outcome, Treatment
 from robagg._core.rule import Rule
@@ -125,7 +126,9 @@ class Federation:
             )
         stack = read(self.sent if everyone else [self.sent[i] for i in asked])
         last = self.last if self.rule.core.remembers else None
-        stack, outcome = self.rule.run(stack, state=last, generator=self.random["rule"], verdict=verdict)
+        alarm = self.alarm if t is None else None
+        request = Request(state=last, generator=self.random["rule"], verdict=verdict, alarm=alarm)
+        stack, outcome = aggregate(self.rule, stack, request)
         value = outcome.values[0].to(self.w.dtype)
         self.w.addcmul_(value, self.rate, value=-1)
         if self.rule.core.remembers:

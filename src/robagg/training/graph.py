@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from robagg._core.aggregate import deferred_alarm
 from robagg._core.cuda_graph import apart, make_stream, undisturbed
 from robagg.training.federation import Federation
 
@@ -13,11 +12,11 @@ def capture(federation: Federation) -> dict[bool, torch.cuda.CUDAGraph]:
     """The round as a CUDA graph, without and with the verdict; the federation is left as it was."""
     saved = federation.snapshot()
     graphs = {}
-    with apart(federation.device), deferred_alarm(federation.alarm):
+    with apart(federation.device):
         for verdict in (False, True):
             for _ in range(2):
                 federation.round(None, verdict=verdict)
-    with undisturbed(), deferred_alarm(federation.alarm):
+    with undisturbed():
         pool, stream = None, make_stream(federation.device)
         for verdict in (False, True):
             graph = torch.cuda.CUDAGraph()

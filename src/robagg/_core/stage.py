@@ -1,0 +1,98 @@
+"""What can stand in a chain: pre-aggregators, and in a protocol what aggregation asks of the rule at its end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor
+
+from robagg._core.outcome import Outcome
+from robagg._core.passes import Passes
+from robagg._core.registry import Named
+from robagg._core.sketch import Sketch
+from robagg._core.tolerance import read_f, resolve_f, tolerance_left
+
+
+class Stage(Named, ABC):
+    """A rule or a pre-aggregator."""
+
+    anchors: ClassVar[tuple[str, ...]] = ()
+    """Points it starts from or measures to: "origin", or "last" for the last aggregate."""
+
+    def __post_init__(self) -> None:
+        given = getattr(self, "f", None)
+        if (f := read_f(given, type(self).__name__)) is not given:
+            object.__setattr__(self, "f", f)
+
+    def resolve_f(self, n: int) -> int:
+        """f for n rows, checked against n."""
+        return resolve_f(getattr(self, "f", 0), n, type(self).__name__)
+
+    def tolerance_left(self, n: int, broken: int) -> int | None:
+        """f for the rows left when some of n are broken; None where there is no quorum."""
+        return tolerance_left(self.resolve_f(n), n, broken)
+
+
+@dataclass(frozen=True)
+class Mixer(Stage):
+    """A pre-aggregator: a matrix whose rows say which weighted sums of the rows go on."""
+
+    needs_distances: ClassVar[bool] = True
+    keeps_clients: ClassVar[bool] = True
+    """Whether row i behind it still stands for client i."""
+
+    @abstractmethod
+    def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
+        """(m, n+a) float64, on the rows and anchors of the sketch; each row sums to one."""
+
+    def tolerance_behind(self, n: int, f: int) -> int:
+        """How many of the n rows behind it may be Byzantine, if f of those before it may."""
+        return f
+
+    def count_behind(self, n: int) -> int:
+        """How many rows it makes of n."""
+        return n
+
+    def __rshift__(self, other: Any) -> Any:
+        return Chain((self,)) >> other if isinstance(other, Mixer | Chain) else NotImplemented
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Pre-aggregators in a row that wait for their rule, which takes them by its own `>>`."""
+
+    mixers: tuple[Mixer, ...]
+
+    def __rshift__(self, other: Any) -> Any:
+        if isinstance(other, Mixer):
+            return Chain((*self.mixers, other))
+        return Chain((*self.mixers, *other.mixers)) if isinstance(other, Chain) else NotImplemented
+
+    def __str__(self) -> str:
+        return " >> ".join(str(mixer) for mixer in self.mixers)
+
+
+class Solver(Protocol):
+    """What aggregation asks of a rule, which is defined above it."""
+
+    @property
+    def mixers(self) -> tuple[Mixer, ...]:
+        """The pre-aggregators in front of it."""
+
+    @property
+    def core(self) -> Solver:
+        """The rule at the end of the chain."""
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All of the chain, in order."""
+
+    @property
+    def least_n(self) -> int:
+        """The fewest rows it can work on."""
+
+    def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
+        """Aggregate the rows behind `passes`, of which f may be Byzantine."""
