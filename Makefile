@@ -36,19 +36,23 @@ paper-docs: $(STAMP)    ## the paper's tables and figures from the committed res
 	$(BIN)/python docs/scripts/strengths_digits.py
 
 docs: $(STAMP)          ## the documentation, to site/
-	$(PIP) -e '.[dev,docs]'
+	@echo "Installing what builds the documentation ..."
+	@$(PIP) -e '.[dev,docs]'
 	$(BIN)/mkdocs build --strict
 
 $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/kernels/*.c src/robagg/kernels/*.h)
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade pip
-	$(PIP) 'torch==2.13.0'
-	$(PIP) -e '.[dev]'
-	touch $(STAMP)
+	@test -x $(BIN)/python || { echo "Setting up a Python environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@$(PIP) --upgrade pip
+	@echo "Installing torch (some hundred MB: the first time this takes minutes) ..."
+	@$(PIP) 'torch==2.13.0'
+	@echo "Installing robagg and what its tests need, compiling its C kernels ..."
+	@$(PIP) -e '.[dev]'
+	@touch $(STAMP)
 
 $(FULL): $(STAMP)
-	$(PIP) -e '.[dev,flower,ray,docs]' 'flwr[simulation]' playwright triton==3.7.1
-	touch $(FULL)
+	@echo "Installing what the slow tests need: Flower, Ray, Triton, playwright, mkdocs ..."
+	@$(PIP) -e '.[dev,flower,ray,docs]' 'flwr[simulation]' playwright triton==3.7.1
+	@touch $(FULL)
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis src/robagg/kernels/_cpu.*

@@ -1,4 +1,4 @@
-"""Writes docs/paper.md and the README's table of results from the stores in results/paper; `make paper-docs` calls it.
+"""Writes docs/paper.md from the stores in results/paper; `make paper-docs` calls it.
 
 Figure 1, Example 1 and Theorem 2, which take no training, come from the pages that `make paper-docs` writes before.
 
@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from blocks import put
 from mismatches import tell_mismatches
 from records import STORES, read_records
 
@@ -21,7 +20,7 @@ from robagg.paper import NAMES, Computation, Experiment, Plan, find
 from robagg.paper.board import Board, Spot, gather
 from robagg.paper.compare import Pair, compare, measure_rows, summarise
 from robagg.paper.page import list_findings
-from robagg.paper.sheets import divide, head_of, tell_beside, tell_counts
+from robagg.paper.sheets import tell_counts
 from robagg.report.formats import render_rows
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +31,6 @@ BATCHES = ROOT / "results" / "batches-without-replacement.json"
 def main() -> None:
     boards = read_boards()
     (ROOT / "docs" / "paper.md").write_text("\n\n".join(write_overview(boards)) + "\n", encoding="utf-8")
-    put(ROOT / "README.md", "results", write_table(boards["table3"], "f=6"))
 
 
 def read_boards() -> dict[str, Board]:
@@ -143,12 +141,6 @@ def tell_batches(board: Board) -> list[str]:
         "clients: there drawing with replacement is nearer to the paper for TQ and Krum.",
         render_rows("", ["rule", *columns], lines, "markdown"),
     ]
-
-
-def write_table(board: Board, panel: str) -> str:
-    """One panel as the README shows it."""
-    sheet = next(sheet for sheet in divide(board) if sheet.panel == panel)
-    return render_rows("", head_of(board, sheet), tell_beside(board, sheet, digits=1), "markdown").strip()
 
 
 if __name__ == "__main__":
