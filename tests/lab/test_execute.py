@@ -12,7 +12,7 @@ import torch
 from lab.sharing import strip
 from robagg.lab import Run, execute
 from robagg.lab.checkpoint import locate
-from robagg.lab.record import fit
+from robagg.lab.execution import fit
 from robagg.training import Result, Trace
 
 

@@ -13,8 +13,8 @@ import robagg
 from lab.sharing import EXAMPLES
 from robagg._core.rule import stages
 from robagg.lab import Options, Run, Store, execute, grid, load, read_sweep, sweep
-from robagg.lab.estimate import estimate
-from robagg.lab.sources import keep_newest
+from robagg.lab.estimation import estimate
+from robagg.lab.loading import keep_newest
 from robagg.plugins import GROUP, find_plugins, forget, list_plugins, load_entry_points, load_plugin
 from robagg.report.tables import tabulate
 

@@ -74,7 +74,7 @@ class Notes(Watcher):
 
 def test_a_pool_survives_what_its_runs_do(tmp_path: Path, blobs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two workers, runs that kill their worker once and for ever, one that raises, and good ones beside them."""
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # last words are heard without it
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # error output is flushed without it
     traps = tmp_path / "traps.py"
     traps.write_text(TRAPS)
     load_plugin(traps)
@@ -90,7 +90,7 @@ def test_a_pool_survives_what_its_runs_do(tmp_path: Path, blobs: str, monkeypatc
                    record["spec"]["attack"]}  # fmt: skip
         assert records["kill"]["status"] == "failed"
         assert "killed by signal 9" in records["kill"]["error"]
-        assert "I am going down" in records["kill"]["error"], "its last words"
+        assert "I am going down" in records["kill"]["error"], "the end of its error output"
         assert "ArithmeticError: as it was meant to be" in records["raise"]["error"]
         assert "in craft" in records["raise"]["traceback"]
         again = next(record for record in watcher.records if "once" in record["spec"]["attack"])
@@ -121,7 +121,7 @@ def test_a_worker_that_cannot_begin_is_an_error_and_not_a_failed_run(
 
 
 def test_a_worker_with_another_version_of_a_plugin_refuses(tmp_path: Path, blobs: str) -> None:
-    from robagg.lab.jobs import do_job, write_job
+    from robagg.lab.executors.job import do_job, write_job
 
     job: dict[str, Any] = json.loads(write_job(Run(rule="tq", task="blobs", f=3)))
     record = do_job(json.dumps(job | {"key": "0" * 24}), Options("cpu"))
@@ -182,7 +182,7 @@ def test_a_device_that_is_none_is_refused_before_anything_starts(tmp_path: Path)
         with pytest.raises(ValueError, match=f"training runs on cpu or cuda, got '{device}'"):
             sweep([Run(rule="tq")], tmp_path / "a.jsonl", options=Options(device))
     for executor in ("here", "ray"):
-        with pytest.raises(ValueError, match=f"several devices are for a pool of workers, not for '{executor}'"):
+        with pytest.raises(ValueError, match=f"several devices need a pool of workers, got executor='{executor}'"):
             sweep([Run(rule="tq")], tmp_path / "a.jsonl", executor=executor, options=Options("cpu,cpu", workers=2))
     assert not Store(tmp_path / "a.jsonl").read().records
 

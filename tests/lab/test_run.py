@@ -93,7 +93,7 @@ def test_json_and_back() -> None:
     again = Run.from_json(run.to_json())
     assert again == run
     assert again.key == run.key
-    assert again.parts[1].f is None, "f_max must not become the run's f on the way"
+    assert again.parts.rule.f is None, "f_max must not become the run's f on the way"
     assert len({run, again}) == 1
 
 
@@ -135,7 +135,7 @@ def test_a_grid_has_every_combination_once() -> None:
 
 
 def test_objects_are_taken_as_their_texts() -> None:
-    assert Run(rule=TQ(), f=6).parts[1].f is None, "a rule that assumes the most does not get the run's f"
+    assert Run(rule=TQ(), f=6).parts.rule.f is None, "a rule that assumes the most does not get the run's f"
     run = Run(**BASE | {"rule": TQ(f=2), "attack": IPM(c0=2.0)})
     assert run == Run(**BASE | {"rule": "tq(f=2)", "attack": "ipm(c0=2)"})
     assert grid(rules=TQ(f=2), attacks=[IPM(), "lf"], f=2) == grid(rules="tq(f=2)", attacks=["ipm", "lf"], f=2)
@@ -143,7 +143,7 @@ def test_objects_are_taken_as_their_texts() -> None:
 
 def test_a_grid_takes_rules_with_an_f_of_their_own() -> None:
     runs = grid(rules=["tq", "tq(f=none)", "tq(f=9)"], f=6)
-    assert [run.parts[1].f for run in runs] == [6, None, 9]
+    assert [run.parts.rule.f for run in runs] == [6, None, 9]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from robagg.lab import RESULTS_VERSION, Store, StoreBusyError
+from robagg.lab.loading import keep_newest
 from robagg.lab.lock import lock_beside
-from robagg.lab.sources import keep_newest
 from robagg.lab.store import Contents
 
 

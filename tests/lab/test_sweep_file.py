@@ -13,7 +13,7 @@ from lab.sharing import EXAMPLES
 from robagg.data import locate_root
 from robagg.lab import Options, Run, Store, estimate, execute, grid, read_sweep, sweep
 from robagg.lab.__main__ import main
-from robagg.lab.record import describe_failure
+from robagg.lab.execution import describe_failure
 
 
 def test_the_paper_s_table3_is_a_file_of_under_15_lines() -> None:
@@ -48,7 +48,7 @@ def test_a_dry_run_of_table3_estimates_the_time_here(
     if not (locate_root() / "mnist").is_dir():
         pytest.skip("MNIST is not here; set ROBAGG_DATA to the folder that holds it")
     # The package's `estimate` is the function, so the module is asked for by name; two cells will do for a test.
-    monkeypatch.setattr(importlib.import_module("robagg.lab.estimate"), "MOST_CELLS", 2)
+    monkeypatch.setattr(importlib.import_module("robagg.lab.estimation"), "MOST_CELLS", 2)
     file = str(EXAMPLES / "sweeps" / "table3.toml")
     arguments = ["--dry-run", "--store", str(tmp_path / "t3.jsonl"), "--workers", "2", "--device", "cpu"]
     assert main([file, *arguments]) == 0

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from robagg.lab import Run, Store
-from robagg.lab.record import describe_failure
+from robagg.lab.execution import describe_failure
 from robagg.lab.run import RESULTS_VERSION
 from robagg.training import Trace
 

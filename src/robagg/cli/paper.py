@@ -12,8 +12,8 @@ from rich.table import Table
 
 from robagg.cli.sweep import LiveWatcher
 from robagg.lab import Options, Watcher
-from robagg.lab.driver import Summary
-from robagg.lab.lines import LineWatcher, tell_estimate, tell_summary
+from robagg.lab.console import LineWatcher, format_estimate, format_summary
+from robagg.lab.sweeps import Summary
 from robagg.paper import NAMES, Computation, Experiment, Only, Plan, describe, find, place_store
 from robagg.paper.board import Board, gather
 from robagg.paper.claim import Finding
@@ -75,7 +75,7 @@ def paper(
     hands = workers or ((os.cpu_count() or 1) if quick else 1)
     options = Options("cpu" if quick else device, None if data is None else str(data), workers=hands)
     if dry_run:
-        for line in tell_estimate(foresee(experiment, plan, place, options, say=typer.echo)):
+        for line in format_estimate(foresee(experiment, plan, place, options, say=typer.echo)):
             console.print(line, markup=False, soft_wrap=True)
         return
     summary = None if no_run else _perform(console, experiment, plan, place, options)
@@ -115,12 +115,8 @@ def show_board(console: Console, board: Board) -> None:
 
 def _perform(console: Console, experiment: Experiment, plan: Plan, store: Path, options: Options) -> Summary:
     watcher: Watcher = LiveWatcher(console, store) if console.is_terminal else LineWatcher(typer.echo)
-    try:
-        summary = perform(experiment, plan, store, options, watcher=watcher, say=typer.echo)
-    finally:
-        if isinstance(watcher, LiveWatcher):
-            watcher.close()
-    for line in tell_summary(summary):
+    summary = perform(experiment, plan, store, options, watcher=watcher, say=typer.echo)
+    for line in format_summary(summary):
         console.print(line, markup=False, soft_wrap=True)
     return summary
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from robagg.cli.plugins import PluginFiles, load_plugins
-from robagg.lab.flat import flatten_all, read_runs
+from robagg.lab.loading import flatten_all, read_runs
 from robagg.report.formats import render, render_rows
 from robagg.report.rounds import describe_rounds, read_rounds, summarise_nodes
 from robagg.report.tables import list_troubles, tabulate

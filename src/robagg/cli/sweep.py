@@ -17,8 +17,8 @@ from rich.text import Text
 from robagg.cli.plugins import PluginFiles
 from robagg.lab import Options, Run, Watcher, estimate, read_sweep
 from robagg.lab import sweep as run_sweep
-from robagg.lab.flat import flatten
-from robagg.lab.lines import LineWatcher, tell_estimate, tell_outcome, tell_summary
+from robagg.lab.console import LineWatcher, format_estimate, format_outcome, format_summary
+from robagg.lab.loading import flatten
 from robagg.lab.store import Record, Store
 from robagg.report.tables import tabulate
 
@@ -54,23 +54,19 @@ def sweep(
     for note in wanted.notes:
         console.print(f"note: {note}", markup=False)
     if dry_run:
-        for line in tell_estimate(estimate(wanted.runs, wanted.store, options, retry=retry)):
+        for line in format_estimate(estimate(wanted.runs, wanted.store, options, retry=retry)):
             console.print(line, markup=False, soft_wrap=True)
         return
     watcher = LiveWatcher(console, wanted.store) if console.is_terminal else LineWatcher(typer.echo)
-    try:
-        summary = run_sweep(
-            wanted.runs,
-            wanted.store,
-            executor="ray" if ray else "auto",
-            options=options,
-            watcher=watcher,
-            retry=retry,
-        )
-    finally:
-        if isinstance(watcher, LiveWatcher):
-            watcher.close()
-    for line in [*tell_summary(summary), f"robagg show {wanted.store} makes the tables"]:
+    summary = run_sweep(
+        wanted.runs,
+        wanted.store,
+        executor="ray" if ray else "auto",
+        options=options,
+        watcher=watcher,
+        retry=retry,
+    )
+    for line in [*format_summary(summary), f"robagg show {wanted.store} makes the tables"]:
         console.print(line, markup=False, soft_wrap=True)
     if summary.stopped or summary.failed:
         raise typer.Exit(130 if summary.stopped else 1)
@@ -94,9 +90,7 @@ class LiveWatcher(Watcher):
         self.bar = Progress(*columns, console=console)
         self.live = Live(console=console, auto_refresh=False)
 
-    def begin(self, runs: Sequence[Run], todo: Sequence[Run], notes: Sequence[str]) -> None:
-        for note in notes:
-            self.say(note)
+    def begin(self, runs: Sequence[Run], todo: Sequence[Run]) -> None:
         wanted = {run.key for run in runs}
         records = Store(self.store).read().records
         self.rows = [flatten(record) for key, record in records.items() if key in wanted and record["status"] == "ok"]
@@ -118,13 +112,13 @@ class LiveWatcher(Watcher):
         self.last = self.rows[-1]
         self.bar.advance(self.task)
         if record["status"] != "ok":
-            self.say(f"{run}: {tell_outcome(record)}")
+            self.say(f"{run}: {format_outcome(record)}")
         self.draw(force=True)
 
     def say(self, text: str) -> None:
         self.console.print(f"note: {text}", markup=False)
 
-    def close(self) -> None:
+    def end(self) -> None:
         if self.live.is_started:
             self.busy.clear()
             self.draw(force=True)

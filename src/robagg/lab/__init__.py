@@ -4,16 +4,17 @@ A `Run` is one spec with a key; `grid` makes many; `sweep` does those that a `St
 of processes or on Ray; `load` gives the records for pandas.
 """
 
-from robagg.lab.axes import grid
-from robagg.lab.driver import Summary, sweep
-from robagg.lab.estimate import Estimate, estimate
-from robagg.lab.flat import load
-from robagg.lab.jobs import Options, Watcher
+from robagg.lab.estimation import Estimate, estimate
+from robagg.lab.execution import execute
+from robagg.lab.grids import grid
+from robagg.lab.loading import load
 from robagg.lab.lock import StoreBusyError
-from robagg.lab.record import execute
+from robagg.lab.options import Options
 from robagg.lab.run import RESULTS_VERSION, Run
 from robagg.lab.store import Store
 from robagg.lab.sweep_file import Sweep, read_sweep
+from robagg.lab.sweeps import Summary, sweep
+from robagg.lab.watcher import Watcher
 
 __all__ = [
     "RESULTS_VERSION",

@@ -6,12 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from robagg.lab.driver import sweep
-from robagg.lab.estimate import estimate
-from robagg.lab.jobs import Options
-from robagg.lab.lines import LineWatcher, tell_estimate, tell_summary
+from robagg.lab.console import LineWatcher, format_estimate, format_summary
+from robagg.lab.estimation import estimate
 from robagg.lab.lock import StoreBusyError
+from robagg.lab.options import Options
 from robagg.lab.sweep_file import read_sweep
+from robagg.lab.sweeps import sweep
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for note in wanted.notes:
             print(f"note: {note}")
         if given.dry_run:
-            print("\n".join(tell_estimate(estimate(wanted.runs, wanted.store, options, retry=not given.no_retry))))
+            print("\n".join(format_estimate(estimate(wanted.runs, wanted.store, options, retry=not given.no_retry))))
             return 0
         executor = "ray" if given.ray else "auto"
         summary = sweep(
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ImportError, OSError, StoreBusyError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print("\n".join([*tell_summary(summary), f"records are in {wanted.store}"]))
+    print("\n".join([*format_summary(summary), f"records are in {wanted.store}"]))
     return 130 if summary.stopped else int(bool(summary.failed))
 
 

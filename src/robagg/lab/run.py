@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -26,6 +26,15 @@ RESULTS_VERSION = 1
 """Raised whenever our numbers change, so that old results are not taken for new ones."""
 
 Overrides = tuple[tuple[str, Any], ...]
+
+
+class Parts(NamedTuple):
+    """What the texts of a run name."""
+
+    task: Task
+    rule: Rule
+    attack: Attack
+    split: Split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +78,7 @@ class Run:
             self._put(name, int(value))
         for name in ("attack", "task", "split"):
             self._put(name, str(getattr(self, name)))
-        self._put("n", self.n or self.parts[0].n)
+        self._put("n", self.n or self.parts.task.n)
         task, rule, attack, split = self.parts
         if not self.f < self.n:
             raise ValueError(f"at least one client must be honest: wanted f < n, got n={self.n}, f={self.f}")
@@ -87,14 +96,15 @@ class Run:
         self._put("split", spell(split))
 
     @cached_property
-    def parts(self) -> tuple[Task, Rule, Attack, Split]:
+    def parts(self) -> Parts:
         """What the texts name."""
-        return tasks.parse(self.task), parse(self.rule, f=self.f), attacks.parse(self.attack), splits.parse(self.split)
+        rule = parse(self.rule, f=self.f)
+        return Parts(tasks.parse(self.task), rule, attacks.parse(self.attack), splits.parse(self.split))
 
     @cached_property
     def effective(self) -> Settings:
         """The task's settings with this run's."""
-        return dataclasses.replace(self.parts[0].settings, **dict(self.settings))
+        return dataclasses.replace(self.parts.task.settings, **dict(self.settings))
 
     @property
     def plugins(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -174,6 +174,11 @@ class _Ranges:
         told = [f"{lo}" if lo == hi else f"{lo} to {hi}" for lo, hi in self.ranges[:8]]
         more = ", ..." if len(self.ranges) > 8 else ""
         return f"line{'s' * (self.ranges != [[self.ranges[0][0]] * 2])} {', '.join(told)}{more}"
+
+
+def find_settled(records: Mapping[str, Record], *, retry: bool = True) -> set[str]:
+    """Keys of runs that need not be done again: those with a result, and without `retry` those that failed too."""
+    return {key for key, record in records.items() if record.get("status") == "ok" or not retry}
 
 
 def _parse(line: bytes) -> tuple[Record | None, bool]:

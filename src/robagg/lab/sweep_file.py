@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robagg._core.registry import unknown
-from robagg.lab.axes import grid
+from robagg.lab.grids import grid
 from robagg.lab.run import Run
 from robagg.plugins import load_entry_points, load_plugin
 

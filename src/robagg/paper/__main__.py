@@ -6,9 +6,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from robagg.lab.jobs import Options
-from robagg.lab.lines import LineWatcher, tell_estimate, tell_summary
+from robagg.lab.console import LineWatcher, format_estimate, format_summary
 from robagg.lab.lock import StoreBusyError
+from robagg.lab.options import Options
 from robagg.paper.catalogue import NAMES, describe, find
 from robagg.paper.experiment import Plan, place_store
 from robagg.paper.only import Only
@@ -37,13 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         store = place_store(experiment.name, quick=given.quick, given=given.store)
         options = Options(given.device, given.data, given.threads, given.workers)
         if given.dry_run:
-            print("\n".join(tell_estimate(foresee(experiment, plan, store, options))))
+            print("\n".join(format_estimate(foresee(experiment, plan, store, options))))
             return 0
         summary = perform(experiment, plan, store, options, watcher=LineWatcher())
     except (ImportError, OSError, StoreBusyError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print("\n".join([*tell_summary(summary), f"records are in {store}"]))
+    print("\n".join([*format_summary(summary), f"records are in {store}"]))
     return 130 if summary.stopped else int(bool(summary.failed))
 
 

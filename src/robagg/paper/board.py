@@ -178,7 +178,7 @@ def _tell_strengths(places: list[Place]) -> list[str]:
     """How strong the attacks are whose strength comes from a formula: the paper does not state ALIE's."""
     told: dict[str, dict[str, float]] = {}
     for place in places:
-        attack = place.run.parts[2]
+        attack = place.run.parts.attack
         if isinstance(attack, ALIE | IPM):
             letter = "z" if isinstance(attack, ALIE) else "c0"
             strengths = told.setdefault(f"{type(attack).__name__} by its formula: {letter} = ", {})

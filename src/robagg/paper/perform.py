@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from robagg.lab.driver import Summary, sweep
-from robagg.lab.estimate import Estimate, estimate
-from robagg.lab.jobs import Options, Watcher
+from robagg.lab.estimation import Estimate, estimate
+from robagg.lab.options import Options
 from robagg.lab.run import Run
-from robagg.lab.store import Store
+from robagg.lab.store import Store, find_settled
+from robagg.lab.sweeps import Summary, sweep
+from robagg.lab.watcher import Watcher
 from robagg.paper.experiment import Experiment, Place, Plan
 
 Say = Callable[[str], object]
@@ -31,7 +32,7 @@ def perform(
     runs = [place.run for place in places]
     for name, count in adopt(runs, store).items():
         say(f"taken over from {name}: {count} run{'s' * (count > 1)}")
-    settled = {key for key, record in Store(store).read().records.items() if record["status"] == "ok"}
+    settled = find_settled(Store(store).read().records)
     missing = _find_missing([run for run in runs if run.key not in settled], options)
     for task, error in missing.items():
         say(f"left out: {task}: {error}")
@@ -60,7 +61,7 @@ def _find_missing(runs: list[Run], options: Options) -> dict[str, ImportError]:
     missing = {}
     for text, run in {run.task: run for run in runs}.items():
         try:
-            run.parts[0].load(options.data)
+            run.parts.task.load(options.data)
         except ImportError as error:
             missing[text] = error
     return missing

@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import robagg
-from robagg.lab.jobs import Options, Watcher, write_job, write_options
-from robagg.lab.record import describe_failure
+from robagg.lab.execution import describe_failure
+from robagg.lab.executors.job import write_job
+from robagg.lab.options import Options
 from robagg.lab.run import Run
+from robagg.lab.watcher import Watcher
 
 ATTEMPTS = 2
 """How many workers may die of a run before it counts as failed."""
@@ -37,40 +39,40 @@ class Worker:
     def __init__(self, options: Options, events: Events) -> None:
         self.options = options
         self.run: Run | None = None
-        self.words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self.process = subprocess.Popen(
             [sys.executable, "-m", "robagg.lab.executors.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self.words,
+            stderr=self.errors,
             env=_environment(options.threads),
             # Ctrl-C is for the one who started the sweep: it stops the workers itself.
             start_new_session=True,
         )
-        self.send(write_options(options))
+        self.send(options.to_json())
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()
 
     def send(self, text: str) -> None:
         assert self.process.stdin is not None
-        with contextlib.suppress(OSError):  # it is gone: its end is told where its answers are read
+        with contextlib.suppress(OSError):  # it is gone: its end is noticed where its answers are read
             self.process.stdin.write(text.encode() + b"\n")
             self.process.stdin.flush()
 
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
-        self.words.close()
+        self.errors.close()
         if self.process.stdin is not None:
             with contextlib.suppress(OSError):  # what it had not read yet
                 self.process.stdin.close()
 
     def explain_end(self) -> str:
-        """How the process ended, with its last words."""
+        """How the process ended, with the end of its error output."""
         code = self.process.wait()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-        self.words.seek(0)
-        words = self.words.read().decode(errors="replace").strip()[-2000:]
-        return f"the worker {how}" + (f"; its last words were: {words}" if words else "")
+        self.errors.seek(0)
+        text = self.errors.read().decode(errors="replace").strip()[-2000:]
+        return f"the worker {how}" + (f"; stderr: {text}" if text else "")
 
     def _listen(self, events: Events) -> None:
         assert self.process.stdout is not None
@@ -87,7 +89,7 @@ def run_pool(
     """Do the runs in `options.workers` processes at once."""
     waiting, events, deaths = deque(runs), Events(), dict[str, int]()
     workers: set[Worker] = set()
-    stillborn = 0
+    unstarted = 0
     left = len(runs)
     try:
         for k in range(min(options.workers, left)):
@@ -99,9 +101,9 @@ def run_pool(
                 why = worker.explain_end()
                 worker.stop()
                 if worker.run is None:
-                    stillborn += 1
-                    if stillborn > options.workers:
-                        raise RuntimeError(f"workers end before they begin: {why}")
+                    unstarted += 1
+                    if unstarted > options.workers:
+                        raise RuntimeError(f"workers exit during start-up: {why}")
                 else:
                     run, worker.run = worker.run, None
                     deaths[run.key] = deaths.get(run.key, 0) + 1
@@ -118,7 +120,7 @@ def run_pool(
             elif "progress" in message and worker.run is not None:
                 watcher.progress(worker.run, *message["progress"])
             else:
-                stillborn = 0
+                unstarted = 0
                 if "record" in message and worker.run is not None:
                     run, worker.run = worker.run, None
                     left -= 1

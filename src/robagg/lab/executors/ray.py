@@ -10,10 +10,12 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from robagg.lab.jobs import Options, Watcher, do_job, prepare, read_options, write_job, write_options
-from robagg.lab.record import describe_failure
+from robagg.lab.execution import describe_failure
+from robagg.lab.executors.job import do_job, prepare, write_job
+from robagg.lab.options import Options
 from robagg.lab.run import Run
 from robagg.lab.store import Record
+from robagg.lab.watcher import Watcher
 
 
 def run_ray(runs: Sequence[Run], options: Options, watcher: Watcher) -> None:
@@ -32,8 +34,8 @@ def run_ray(runs: Sequence[Run], options: Options, watcher: Watcher) -> None:
         needs: dict[str, Any] = {"num_cpus": options.threads, "max_retries": 1}
         if options.device.startswith("cuda"):
             needs["num_gpus"] = 1 / options.workers
-        told = write_options(options)
-        pending = {remote.options(**needs).remote(write_job(run), told): run for run in runs}
+        sent = options.to_json()
+        pending = {remote.options(**needs).remote(write_job(run), sent): run for run in runs}
         try:
             while pending:
                 done, _ = ray.wait(list(pending), num_returns=1, timeout=1)
@@ -52,9 +54,9 @@ def run_ray(runs: Sequence[Run], options: Options, watcher: Watcher) -> None:
             ray.shutdown()
 
 
-def _answer(job: str, told: str) -> Record:
+def _answer(job: str, text: str) -> Record:
     """The worker's side."""
-    options = read_options(told)
+    options = Options.from_json(text)
     prepare(options)
     return do_job(job, options)
 

@@ -15,7 +15,7 @@ import time
 import traceback
 from typing import Any
 
-TELL_EVERY = 0.25
+REPORT_EVERY = 0.25
 """Seconds between two lines about a run's progress."""
 
 
@@ -33,10 +33,11 @@ def main() -> None:
 
     try:
         # Imported here, so that a worker that cannot import says so.
-        from robagg.lab.estimate import measure_job
-        from robagg.lab.jobs import do_job, prepare, read_options
+        from robagg.lab.estimation import measure_job
+        from robagg.lab.executors.job import do_job, prepare
+        from robagg.lab.options import Options
 
-        options = read_options(lines.get())
+        options = Options.from_json(lines.get())
         prepare(options)
     except Exception:
         answer(broken=traceback.format_exc())
@@ -46,20 +47,20 @@ def main() -> None:
         job = lines.get()
         last = time.monotonic()
 
-        def tell(done: int, rounds: int, accuracy: float | None) -> None:
+        def report(done: int, rounds: int, accuracy: float | None) -> None:
             nonlocal last
-            if time.monotonic() - last > TELL_EVERY:
+            if time.monotonic() - last > REPORT_EVERY:
                 last = time.monotonic()
                 answer(progress=[done, rounds, accuracy])
 
         if "measure" in json.loads(job):
             answer(record=measure_job(job, options))
         else:
-            answer(record=do_job(job, options, tell))
+            answer(record=do_job(job, options, report))
 
 
 def _listen(lines: queue.SimpleQueue[str]) -> None:
-    """Hand lines on; when there will be no more, whoever started this process is gone, and nobody wants the answer."""
+    """Pass lines on; at their end whoever started this process is gone, and so is the reason to work."""
     for line in sys.stdin:
         lines.put(line)
     os._exit(0)

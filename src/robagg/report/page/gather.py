@@ -15,7 +15,7 @@ from robagg._core.checks import is_number
 from robagg._core.registry import Registry, split_call
 from robagg._core.rule import stages
 from robagg.attacks import attacks
-from robagg.lab.flat import flatten, read_runs
+from robagg.lab.loading import flatten, read_runs
 from robagg.lab.store import Record
 from robagg.report.page.labels import LabelCounts
 from robagg.training.trace import CURVES

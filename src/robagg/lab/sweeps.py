@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from robagg.lab import checkpoint
+from robagg.lab.executors import Executor
+from robagg.lab.executors.here import run_here
 from robagg.lab.executors.pool import run_pool
-from robagg.lab.jobs import Executor, Options, Watcher, add_plugins, run_here
+from robagg.lab.options import Options
 from robagg.lab.run import Run
-from robagg.lab.store import Record, Store
+from robagg.lab.store import Record, Store, find_settled
+from robagg.lab.watcher import Watcher
 from robagg.training import choose_device
 
 
@@ -26,17 +29,17 @@ class Summary:
     failed: list[Record] = field(default_factory=list)
     diverged: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    """What the watcher was given to say."""
     seconds: float = 0.0
     stopped: bool = False
     """By Ctrl-C; the same sweep again goes on from there."""
 
     def __str__(self) -> str:
         left = self.total - self.before - self.ran
-        told = [f"{self.ran} done in {tell_time(self.seconds)}", f"{self.before} were there already"]
-        told += [f"{left} left"] if left else []
-        told += [f"{len(self.failed)} failed"] if self.failed else []
-        told += [f"{len(self.diverged)} diverged"] if self.diverged else []
-        return f"{self.total} runs: {', '.join(told)}"
+        parts = [f"{self.ran} done in {format_time(self.seconds)}", f"{self.before} were there already"]
+        counts = {"left": left, "failed": len(self.failed), "diverged": len(self.diverged)}
+        parts += [f"{count} {word}" for word, count in counts.items() if count]
+        return f"{self.total} runs: {', '.join(parts)}"
 
 
 def sweep(
@@ -55,7 +58,7 @@ def sweep(
         store: the file the records go to.
         executor: "here" (this process), "pool", "ray"; "auto" is a pool for more than one worker, or a function.
         options: device, workers, threads, plugins and so on.
-        watcher: is told what happens.
+        watcher: follows it.
         retry: whether runs that failed before are done again.
 
     Example:
@@ -73,21 +76,26 @@ def sweep(
     if options.checkpoints is None:
         options = replace(options, checkpoints=str(path.with_name(path.name + ".checkpoints").absolute()))
     unique = list({run.key: run for run in runs}.values())
-    options = add_plugins(options, unique)
+    options = options.cover(unique)
     begin = time.perf_counter()
     with Store(path) as opened:
-        settled = {key for key, record in opened.records.items() if record.get("status") == "ok" or not retry}
+        settled = find_settled(opened.records, retry=retry)
         todo = [run for run in unique if run.key not in settled]
-        summary = Summary(len(unique), len(unique) - len(todo), notes=opened.notes)
+        summary = Summary(len(unique), len(unique) - len(todo))
+        writer = _Writer(opened, watcher, summary, options)
+        for note in opened.notes:
+            writer.say(note)
         if len(unique) < len(runs):
-            summary.notes.append(f"{len(runs) - len(unique)} runs are the same as others and are done once")
-        watcher.begin(unique, todo, summary.notes)
+            writer.say(f"{len(runs) - len(unique)} runs are the same as others and are done once")
         earlier = dict(opened.records)
         try:
+            watcher.begin(unique, todo)
             if todo:
-                _choose(executor, options)(todo, options, _Writer(opened, watcher, summary.notes, options))
+                _choose(executor, options)(todo, options, writer)
         except KeyboardInterrupt:
             summary.stopped = True
+        finally:
+            watcher.end()
         # Counted in the store, since Ctrl-C may come between writing and counting.
         fresh = [r for run in todo if (r := opened.records.get(run.key)) is not None and r is not earlier.get(run.key)]
         summary.ran = len(fresh)
@@ -97,10 +105,10 @@ def sweep(
     return summary
 
 
-def tell_time(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """A duration in the unit people would use.
 
-    >>> tell_time(0.42), tell_time(75), tell_time(5400), tell_time(200000)
+    >>> format_time(0.42), format_time(75), format_time(5400), format_time(200000)
     ('0.4 s', '75 s', '1.5 h', '2.3 days')
     """
     for unit, size, until in (("s", 1, 100), ("min", 60, 6000), ("h", 3600, 172800)):
@@ -110,10 +118,11 @@ def tell_time(seconds: float) -> str:
 
 
 class _Writer(Watcher):
-    """Puts each record into the store before anybody else hears of it."""
+    """Puts each record into the store, and each sentence into the summary, before the sweep's own watcher has them."""
 
-    def __init__(self, store: Store, watcher: Watcher, notes: list[str], options: Options) -> None:
-        self.store, self.watcher, self.notes, self.options = store, watcher, notes, options
+    def __init__(self, store: Store, watcher: Watcher, summary: Summary, options: Options) -> None:
+        self.store, self.watcher, self.summary = store, watcher, summary
+        self.checkpoints = Path(options.checkpoints or "")
 
     def start(self, run: Run) -> None:
         self.watcher.start(run)
@@ -122,13 +131,12 @@ class _Writer(Watcher):
         self.watcher.progress(run, done, rounds, accuracy)
 
     def say(self, text: str) -> None:
-        self.notes.append(text)
+        self.summary.notes.append(text)
         self.watcher.say(text)
 
     def finish(self, run: Run, record: Record) -> None:
         self.store.append(record)
-        if self.options.checkpoints is not None:
-            checkpoint.clean(Path(self.options.checkpoints), run.key)
+        checkpoint.clean(self.checkpoints, run.key)
         self.watcher.finish(run, record)
 
 
@@ -142,7 +150,7 @@ def _choose(executor: str | Executor, options: Options) -> Executor:
         executor = "here" if options.workers == 1 else "pool"
     if executor != "pool" and len(options.devices) > 1:
         raise ValueError(
-            f"several devices are for a pool of workers, not for {executor!r}; got device={options.device!r}"
+            f"several devices need a pool of workers, got executor={executor!r} and device={options.device!r}"
         )
     if executor == "ray":
         from robagg.lab.executors.ray import run_ray  # its extra may not be installed
@@ -150,5 +158,5 @@ def _choose(executor: str | Executor, options: Options) -> Executor:
         return run_ray
     known: dict[str, Executor] = {"here": run_here, "pool": run_pool}
     if executor not in known:
-        raise ValueError(f"an executor is one of auto, here, pool, ray, or a function; got {executor!r}")
+        raise ValueError(f"executor must be auto, here, pool, ray or a function, got {executor!r}")
     return known[executor]

@@ -19,11 +19,12 @@ import torch
 
 import robagg
 from robagg import kernels
+from robagg.data import Dataset
 from robagg.lab.checkpoint import Checkpoint
 from robagg.lab.run import RESULTS_VERSION, Run
 from robagg.lab.store import Record
 from robagg.tasks.base import federate
-from robagg.training import Loop, Result, Trace, choose_device
+from robagg.training import Federation, Loop, Result, Settings, Trace, choose_device
 from robagg.training.trace import CURVES
 from robagg.training.trainer import Progress
 
@@ -47,7 +48,7 @@ def execute(
         run: what to do.
         device: "auto", "cpu", "cuda".
         data: the folder of the data sets; None: $ROBAGG_DATA or the user's cache folder.
-        progress: told after each round (rounds done, rounds in all, the last accuracy).
+        progress: called after each round (rounds done, rounds in all, the last accuracy).
         checkpoints: a folder for the run's state, from which it is taken up if it was stopped; None: none is kept.
         threads: torch's threads for this run. Equal results are promised at equal threads.
         patience: seconds between two checkpoints, and before the first.
@@ -63,19 +64,7 @@ def execute(
         with fix_threads(threads):
             chosen = choose_device(device)
             environment = describe_environment(chosen, threads)
-            task, rule, attack, split = run.parts
-            federation, dataset = federate(
-                task,
-                rule,
-                attack,
-                split,
-                n=run.n,
-                f=run.f,
-                seed=run.seed,
-                settings=run.effective,
-                root=data,
-                device=chosen,
-            )
+            federation, dataset = assemble(run, chosen, data)
             loop = Loop(federation, (dataset.test_x, dataset.test_y), progress=progress)
             if checkpoints is None:
                 result, before = loop.run(), 0.0
@@ -89,6 +78,21 @@ def execute(
         failed = describe_failure(run.describe(), run.key, f"{type(error).__name__}: {error}", traceback.format_exc())
         seconds = round(time.perf_counter() - begin, 3)
         return failed | {"plugins": run.plugins, "seconds": seconds, "environment": environment}
+
+
+def assemble(
+    run: Run, device: torch.device, data: str | Path | None, settings: Settings | None = None
+) -> tuple[Federation, Dataset]:
+    """The federation and the data of a run; `settings` in place of its own."""
+    return federate(
+        *run.parts,
+        n=run.n,
+        f=run.f,
+        seed=run.seed,
+        settings=settings or run.effective,
+        root=data,
+        device=device,
+    )
 
 
 def describe_failure(spec: Mapping[str, Any], key: str, error: str, trace: str = "") -> Record:

@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from robagg._core.checks import is_number
+from robagg.lab.execution import assemble, fix_threads
+from robagg.lab.executors.job import write_job
 from robagg.lab.executors.pool import run_pool
-from robagg.lab.jobs import Options, Watcher, add_plugins, write_job
-from robagg.lab.record import fix_threads
+from robagg.lab.options import Options
 from robagg.lab.run import Run
-from robagg.lab.store import Record, Store
-from robagg.tasks.base import federate
+from robagg.lab.store import Record, Store, find_settled
+from robagg.lab.watcher import Watcher
 from robagg.training import Federation, Loop, choose_device
 
 PATIENCE = 3.0
@@ -41,7 +42,7 @@ class Estimate:
     todo: int
     workers: int
     work: float | None = None
-    """Seconds for all of them, one after the other at the speed of `workers` at once; None: it cannot be told."""
+    """Seconds for all of them, one after the other at the speed of `workers` at once; None: unknown."""
     basis: list[str] = field(default_factory=list)
     """What it was taken from, or why there is none."""
 
@@ -53,9 +54,9 @@ class Estimate:
 
 def estimate(runs: Sequence[Run], store: str | Path, options: Options, *, retry: bool = True) -> Estimate:
     """How long those of the runs would take that the store has no result of; `retry` as in `sweep`."""
-    records, options = Store(store).read().records, add_plugins(options, runs)
+    records, options = Store(store).read().records, options.cover(runs)
     keyed = {run.key: run for run in runs}
-    settled = {key for key, record in records.items() if record.get("status") == "ok" or not retry}
+    settled = find_settled(records, retry=retry)
     todo = [run for key, run in keyed.items() if key not in settled]
     result = Estimate(len(keyed), len(todo), options.workers)
     if not todo:
@@ -65,11 +66,11 @@ def estimate(runs: Sequence[Run], store: str | Path, options: Options, *, retry:
     cells: dict[str, list[Run]] = {}
     for run in todo:
         cells.setdefault(_kind(run.describe()), []).append(run)
-    told = {kind: known[kind] for kind in cells if kind in known}
-    if told:
-        result.basis.append(f"{len(told)} of {len(cells)} cells from runs in the store")
-    work = sum(seconds * len(cells[kind]) for kind, seconds in told.items())
-    rest = [members[0] for kind, members in cells.items() if kind not in told]
+    stored = {kind: known[kind] for kind in cells if kind in known}
+    if stored:
+        result.basis.append(f"{len(stored)} of {len(cells)} cells from runs in the store")
+    work = sum(seconds * len(cells[kind]) for kind, seconds in stored.items())
+    rest = [members[0] for kind, members in cells.items() if kind not in stored]
     if rest:
         chosen = _choose(rest)
         measured = _measure(chosen, options)
@@ -115,12 +116,9 @@ def _time(run: Run, options: Options, rounds: int) -> tuple[float, float, Federa
     """Seconds up to the end of the first round, and for each one after it; the federation and its test set."""
     begin, ticks = time.perf_counter(), list[float]()
     device = choose_device(options.device)
-    task, rule, attack, split = run.parts
     # No evaluation among the timed rounds: its time is taken on its own.
     settings = replace(run.effective, rounds=max(run.effective.rounds, 4), evaluate_every=10**9)
-    federation, dataset = federate(
-        task, rule, attack, split, n=run.n, f=run.f, seed=run.seed, settings=settings, root=options.data, device=device
-    )
+    federation, dataset = assemble(run, device, options.data, settings)
 
     def tick(*_: object) -> None:
         if device.type == "cuda":

@@ -1,22 +1,22 @@
-"""Records as rows of a table, for pandas and for reports."""
+"""The records of a store as rows of a table, for pandas and for reports."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from robagg._core.registry import split_call
 from robagg.lab.run import shorten
-from robagg.lab.sources import keep_newest
 from robagg.lab.store import Contents, Record, Store
+from robagg.plugins import list_plugins
 
 
 def load(path: str | Path) -> list[Record]:
-    """The records of a store, flat: `pandas.DataFrame(load(path))` has a row a run and a column a field.
+    """The records of a store, flat: `pandas.DataFrame(load(path))` has one row per run and one column per field.
 
     Spec, settings and environment are columns of their own; `method` is the rule without the f that is the run's,
     `mixers` and `core` are its two sides, `rho` is the split's where it has one. `curve` is a
-    list of (round, accuracy). Runs of another source of a plugin than the
-    one that is loaded, or the last, are left out.
+    list of (round, accuracy). Where a plugin was edited in between, runs of its other sources are left out.
 
     Example:
         >>> import tempfile
@@ -32,7 +32,7 @@ def load(path: str | Path) -> list[Record]:
 
 
 def read_runs(path: str | Path) -> Contents:
-    """The records of a store that tell of a run, of one source of their plugins; the notes say what is left out."""
+    """The records of a store that are of a run, of one source of their plugins; the notes say what is left out."""
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no store at {path}")
     contents = Store(path).read()
@@ -64,3 +64,32 @@ def flatten(record: Record) -> Record:
     flat |= {"method": method, "mixers": front, "core": core, "rho": split_call(spec["split"], "split")[1].get("rho")}
     flat |= {name: value for name, value in record.items() if name not in ("robagg", "spec", "environment")}
     return {**flat, "version": record["robagg"], **environment}
+
+
+def keep_newest(contents: Contents) -> Contents:
+    """The same without runs of another source of their plugins, which a table would take for more seeds.
+
+    Kept is the source that is loaded, or else the last that came to a result; and of a run that failed under one
+    key and was done under another, the result.
+    """
+    loaded = {plugin.digest for plugin in list_plugins()}
+    alike: dict[str, list[Record]] = {}
+    for record in contents.records.values():
+        if isinstance(record.get("spec"), dict):
+            alike.setdefault(json.dumps({**record["spec"], "seed": None}, sort_keys=True), []).append(record)
+    left = {run["key"] for runs in alike.values() for run in _find_others(runs, loaded)}
+    notes = [f"{len(left)} run{'s' * (len(left) > 1)} of another source of a plugin left out"] if left else []
+    return Contents({key: r for key, r in contents.records.items() if key not in left}, [*contents.notes, *notes])
+
+
+def _find_others(runs: list[Record], loaded: set[str]) -> list[Record]:
+    """Of runs that differ in their seed or a plugin's source, those of other sources, and failures since done again."""
+    known = [run for run in runs if "plugins" in run]
+    now = [run for run in known if loaded.issuperset(run["plugins"].values())] or known
+    if not now:
+        return []
+    source = sorted(now, key=lambda run: (run["status"] == "ok", run.get("finished") or ""))[-1]["plugins"]
+    own = [run for run in runs if run.get("plugins", source) == source]
+    done = {run["spec"].get("seed") for run in own if run["status"] == "ok"}
+    kept = {run["key"] for run in own if run["status"] == "ok" or run["spec"].get("seed") not in done}
+    return [run for run in runs if run["key"] not in kept]
