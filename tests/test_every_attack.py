@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 import robagg.attacks
 from robagg.attacks import attacks, parse
-from robagg.attacks.base import Attack, State, View
+from robagg.attacks.base import Attack, Setup, State, View
 
 TEXTS = [
     *attacks.classes(),
@@ -60,7 +60,7 @@ def look(attack: Attack, h: int, f: int, d: int, dtype: torch.dtype = torch.floa
 
 def begin(attack: Attack, view: View, number: int = 7) -> State:
     d = view.honest.shape[1]
-    return attack.start(view.n, view.f, d, device="cpu", dtype=view.honest.dtype, generator=seed(number))
+    return attack.start(Setup(view.n, view.f, d, dtype=view.honest.dtype, generator=seed(number)))
 
 
 def assert_same(a: Tensor, b: Tensor) -> None:
@@ -192,7 +192,7 @@ def test_a_captured_round_sends_what_an_eager_one_sends(text: str) -> None:
     generator = torch.Generator("cuda")
     own = None if here.own is None else here.own.cuda()
     view = View(here.honest.cuda(), own, here.n, here.f, generator)
-    start = attack.start(here.n, here.f, 1000, device="cuda", dtype=torch.float32, generator=generator.manual_seed(0))
+    start = attack.start(Setup(here.n, here.f, 1000, "cuda", generator=generator.manual_seed(0)))
     generator.manual_seed(1)
     eager, state = attack.craft(View(view.honest, own, here.n, here.f, generator), start)
     graph = torch.cuda.CUDAGraph()

@@ -15,7 +15,7 @@ from robagg._core.sketch import Sketch
 from robagg._core.stage import Mixer
 from robagg._core.tolerance import F, QuorumError
 from robagg._core.verdict import Verdict
-from robagg.attacks import Attack, State, View
+from robagg.attacks import Attack, Setup, State, View
 from robagg.data import Dataset
 from robagg.mixers import NNM, Bucketing, Clipping
 from robagg.plugins import load_plugin
@@ -52,6 +52,7 @@ __all__ = [
     "Result",
     "Rule",
     "Settings",
+    "Setup",
     "Sketch",
     "SortedRule",
     "Split",

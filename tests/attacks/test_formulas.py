@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from robagg.attacks import ALIE, BF, GA, IPM, LF, MIMIC, Mixed, NoAttack, NonFinite, SignFlip
-from robagg.attacks.base import View
+from robagg.attacks.base import Setup, View
 
 Rows = list[list[float]]
 
@@ -149,7 +149,7 @@ def test_lf_turns_labels_round() -> None:
 def test_mimic_copies_the_largest_projection_and_keeps_it(h: int, d: int, warmup: int, number: int) -> None:
     attack, f = MIMIC(warmup=warmup), 2
     generator = torch.Generator().manual_seed(number)
-    state = attack.start(h + f, f, d, device="cpu", dtype=torch.float64, generator=generator)
+    state = attack.start(Setup(h + f, f, d, dtype=torch.float64, generator=generator))
     v, choice = state["direction"].tolist(), 0
     for t in range(warmup + 2):
         honest = draw(h, d, 10 * number + t)
@@ -171,7 +171,7 @@ def test_mimic_copies_the_largest_projection_and_keeps_it(h: int, d: int, warmup
 
 def test_mimic_works_at_any_scale_and_on_rows_that_coincide() -> None:
     honest = draw(6, 50).float()
-    start = MIMIC().start(8, 2, 50, generator=torch.Generator().manual_seed(0))
+    start = MIMIC().start(Setup(8, 2, 50, generator=torch.Generator().manual_seed(0)))
     _, state = MIMIC().craft(View(honest, None, 8, 2), start)
     for scale in (1e-20, 1e15):
         _, scaled = MIMIC().craft(View(honest * scale, None, 8, 2), start)
@@ -186,7 +186,7 @@ def test_mimic_finds_the_main_direction_of_spread() -> None:
     honest[7, 0] -= 50
     for number in range(20):
         generator = torch.Generator().manual_seed(number)
-        start = MIMIC().start(14, 2, 30, device="cpu", dtype=torch.float64, generator=generator)
+        start = MIMIC().start(Setup(14, 2, 30, dtype=torch.float64, generator=generator))
         _, state = MIMIC().craft(View(honest, None, 14, 2), start)
         assert state["choice"] in (4, 7)
 
@@ -196,7 +196,7 @@ def test_mixed_deals_its_parts_in_turn_with_the_total_n_and_f(f: int) -> None:
     n, d = 14 + f, 5
     honest, own = draw(14, d), draw(f, d, 1)
     attack = Mixed()
-    state = attack.start(n, f, d, device="cpu", dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    state = attack.start(Setup(n, f, d, dtype=torch.float64, generator=torch.Generator().manual_seed(2)))
     sent, state = attack.craft(View(honest, own, n, f, torch.Generator().manual_seed(3)), state)
     m, s, z = mean(honest.tolist()), std(honest.tolist()), z_by_formula(n, f)
     noise = draw_noise(len(range(0, f, 6)), d)

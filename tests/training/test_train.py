@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from robagg import parse
 from robagg.attacks import parse as parse_attack
-from robagg.attacks.base import Attack, State, View
+from robagg.attacks.base import Attack, Setup, State, View
 from robagg.models import batchnorm, build
 from robagg.splits import Rho
 from robagg.training import Federation, Loop, Result, Settings, train, unpack_weights
@@ -145,9 +145,8 @@ class Growing(Attack):
 
     named: ClassVar[bool] = True
 
-    def start(self, n: int, f: int, d: int, **how: Any) -> State:
-        how.pop("generator")
-        return {name: torch.zeros(d, **how) for name in ("w", "sent", "last", "running")} if self.named else {}
+    def start(self, setup: Setup) -> State:
+        return {name: setup.zeros(setup.d) for name in ("w", "sent", "last", "running")} if self.named else {}
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
         grown = {name: state.get(name, view.mean) + view.mean for name in ("w", "sent", "last", "running")}

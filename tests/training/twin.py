@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from robagg._core.rule import Rule
-from robagg.attacks.base import Attack, View
+from robagg.attacks.base import Attack, Setup, View
 from robagg.training import seeds
 
 
@@ -34,7 +34,7 @@ def train_plainly(
     random = seeds.generator(seed, "attack")
     mixing = seeds.generator(seed, "rule")
     d = sum(p.numel() for p in model.parameters())
-    state = attack.start(n, f, d, generator=random)
+    state = attack.start(Setup(n, f, d, generator=random))
     data = list(clients)
     for k in range(f):
         data[h + k] = attack.poison(*clients[h + k], classes=classes, k=k)

@@ -1,7 +1,7 @@
 """The attacks, one file each; `parse` reads them from text: `parse("alie(z=1.0)")`."""
 
 from robagg.attacks.alie import ALIE
-from robagg.attacks.base import Attack, State, View, attacks, parse
+from robagg.attacks.base import Attack, Setup, State, View, attacks, parse
 from robagg.attacks.bit_flip import BF
 from robagg.attacks.gaussian import GA
 from robagg.attacks.ipm import IPM
@@ -23,6 +23,7 @@ __all__ = [
     "Mixed",
     "NoAttack",
     "NonFinite",
+    "Setup",
     "SignFlip",
     "State",
     "View",

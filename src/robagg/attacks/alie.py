@@ -9,12 +9,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg._core.checks import read_number
-from robagg.attacks.base import Attack, State, View
+from robagg.attacks.base import State, View
+from robagg.attacks.strength import ByFormula
 
 
 @dataclass(frozen=True)
-class ALIE(Attack):
+class ALIE(ByFormula):
     """Move the honest mean, coordinate by coordinate, as far as the honest spread can hide.
 
     x_k = mean - z * std,    z = Phi^-1((n - f - s) / (n - f)),    s = floor(n/2 + 1) - f
@@ -45,16 +45,10 @@ class ALIE(Attack):
 
     aliases: ClassVar[tuple[str, ...]] = ("alittleisenough",)
 
+    parameter: ClassVar[str] = "z"
     z: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.z is not None:
-            object.__setattr__(self, "z", read_number("z", self.z))
-
-    def strength(self, n: int, f: int) -> float:
-        """The z in force: the one given, or the formula's."""
-        if self.z is not None:
-            return self.z
+    def compute_strength(self, n: int, f: int) -> float:
         h = n - f
         s = max(n // 2 + 1 - f, 1)
         # Nobody to hide behind (h = 1 or n <= 2): the spread is 0 or the formula -inf, and z means nothing.
@@ -65,11 +59,8 @@ class ALIE(Attack):
         return view.send(sent), state
 
     def describe(self, n: int, f: int) -> str:
-        if self.z is not None:
-            return f"z = {self.z:.3g} as given"
-        z = self.strength(n, f)
-        words = f"z = {z:.3g} from the formula"
-        if f > 0 and z <= 0:
+        words = super().describe(n, f)
+        if self.z is None and f > 0 and self.strength(n, f) <= 0:
             words += f", which is no attack: n={n}, f={f} gives z <= 0; give z to set it"
         return words
 

@@ -22,8 +22,40 @@ State: TypeAlias = dict[str, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
+class Setup:
+    """What an attack knows before the first round.
+
+    Args:
+        n: how many clients there are.
+        f: how many of them are Byzantine.
+        d: how long a row is.
+        device: where the rows will be.
+        dtype: what they will be.
+        generator: on that device; None: torch's default one.
+
+    >>> Setup(n=3, f=1, d=4).normal(2, 4).shape
+    torch.Size([2, 4])
+    """
+
+    n: int
+    f: int
+    d: int
+    device: torch.device | str = "cpu"
+    dtype: torch.dtype = torch.float32
+    generator: torch.Generator | None = None
+
+    def normal(self, *shape: int) -> Tensor:
+        """Standard normal numbers, of the kind of the rows."""
+        return torch.randn(shape, device=self.device, dtype=self.dtype, generator=self.generator)
+
+    def zeros(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        """Zeros, of the kind of the rows unless another dtype is given."""
+        return torch.zeros(shape, device=self.device, dtype=dtype or self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
 class View:
-    """What the attackers see in one round.
+    """What the Byzantine clients see in one round.
 
     Args:
         honest: (h, d), what the honest clients send this round (their momenta).
@@ -54,11 +86,11 @@ class View:
     def __post_init__(self) -> None:
         shape = tuple(self.honest.shape)
         if len(shape) != 2 or shape[0] < 1:
-            raise ValueError(f"an attack must see at least one honest row, as (h, d), got shape {shape}")
+            raise ValueError(f"honest rows must have shape (h, d) with h >= 1, got {shape}")
         if not self.honest.is_floating_point():
             raise ValueError(f"honest rows must be floating point, got {self.honest.dtype}")
         if self.f < 0 or self.n < self.f:
-            raise ValueError(f"an attack needs 0 <= f <= n, got n={self.n}, f={self.f}")
+            raise ValueError(f"f must be a number from 0 to n={self.n}, got {self.f}")
         wanted = (len(self.who), shape[1])
         if self.own is not None and tuple(self.own.shape) != wanted:
             raise ValueError(f"own gradients must have shape {wanted}, got {tuple(self.own.shape)}")
@@ -76,11 +108,11 @@ class View:
         return self.seen["mean"]
 
     def require_own(self, attack: Attack) -> Tensor:
-        """(f, d) the Byzantine clients' own gradients, or a sentence that says who needs them."""
+        """(f, d) the Byzantine clients' own gradients; refused where nobody computed them."""
         if self.own is None and not len(self.who):
             return self.allot()
         if self.own is None:
-            raise ValueError(f"{type(attack).__name__} sends its clients' own gradients, got a view with own=None")
+            raise ValueError(f"own must be the gradients that {type(attack).__name__} sends, got None")
         return self.own
 
     def send(self, row: Tensor) -> Tensor:
@@ -108,16 +140,7 @@ class Attack(Named, ABC):
         """The k-th Byzantine client's data as it trains on them: asked for once, before training."""
         return x, y
 
-    def start(
-        self,
-        n: int,
-        f: int,
-        d: int,
-        *,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-        generator: torch.Generator | None = None,
-    ) -> State:
+    def start(self, setup: Setup) -> State:
         """The state before the first round; empty for an attack without memory."""
         return {}
 

@@ -16,7 +16,7 @@ class BF(Attack):
 
     x_k = -grad_k
 
-    Without momentum the rows are as loud as single batches, where honest rows are averaged over rounds.
+    Without momentum the rows are as noisy as single batches, where honest rows are averaged over rounds.
 
     Example:
         >>> import torch

@@ -8,17 +8,17 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg._core.checks import read_number
 from robagg.attacks.base import Attack, State, View
+from robagg.attacks.strength import read_strength
 
 
 @dataclass(frozen=True)
 class GA(Attack):
-    """Send the honest mean under loud noise, drawn afresh for each client and each round.
+    """Send the honest mean with large noise, drawn afresh for each client and each round.
 
     x_k = mean + sqrt(variance) * N(0, I)
 
-    ByzFL's `Gaussian` is accepted as a name for it; that one draws about zero, with variance 1 unless told, and all
+    ByzFL's `Gaussian` is accepted as a name for it; that one draws about zero, with variance 1 by default, and all
     its clients send the same draw.
 
     Args:
@@ -43,9 +43,7 @@ class GA(Attack):
     variance: float = 30.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variance", read_number("variance", self.variance))
-        if self.variance <= 0:
-            raise ValueError(f"GA needs variance > 0, got {self.variance:g}")
+        read_strength(self, "variance", positive=True)
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
         sent = view.allot().normal_(0.0, math.sqrt(self.variance), generator=view.generator)

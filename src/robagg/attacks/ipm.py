@@ -7,19 +7,19 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg._core.checks import read_number
-from robagg.attacks.base import Attack, State, View
+from robagg.attacks.base import State, View
+from robagg.attacks.strength import ByFormula
 
 
 @dataclass(frozen=True)
-class IPM(Attack):
-    """Send the honest mean turned round and stretched.
+class IPM(ByFormula):
+    """Send the honest mean reversed and scaled.
 
     x_k = -c0 * mean,    c0 = 3 (n - f) / f
 
     With the formula's c0 the plain mean of all rows is -2 (n - f)/n times the honest mean: training climbs.
 
-    ByzFL's `InnerProductManipulation(tau)` is the same with c0 = tau, 2 unless told.
+    ByzFL's `InnerProductManipulation(tau)` is the same with c0 = tau, 2 by default.
 
     Args:
         c0: the strength; None: by the formula.
@@ -40,20 +40,11 @@ class IPM(Attack):
 
     aliases: ClassVar[tuple[str, ...]] = ("innerproductmanipulation",)
 
+    parameter: ClassVar[str] = "c0"
     c0: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.c0 is not None:
-            object.__setattr__(self, "c0", read_number("c0", self.c0))
-
-    def strength(self, n: int, f: int) -> float:
-        """The c0 in force: the one given, or the formula's (0 where nobody is Byzantine)."""
-        if self.c0 is not None:
-            return self.c0
-        return 3 * (n - f) / f if f else 0.0
+    def compute_strength(self, n: int, f: int) -> float:
+        return 3 * (n - f) / f if f else 0.0  # 0 where nobody is Byzantine
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
         return view.send(view.mean * -self.strength(view.n, view.f)), state
-
-    def describe(self, n: int, f: int) -> str:
-        return f"c0 = {self.strength(n, f):.3g} {'from the formula' if self.c0 is None else 'as given'}"

@@ -12,7 +12,7 @@ from robagg.attacks.base import Attack, State, View
 
 @dataclass(frozen=True)
 class LF(Attack):
-    """Send its own stochastic gradient, without momentum, on labels turned round.
+    """Send its own stochastic gradient, without momentum, on reversed labels.
 
     y -> C - 1 - y for C classes,    x_k = grad_k
 
@@ -41,9 +41,9 @@ class LF(Attack):
 
     def poison(self, x: Tensor, y: Tensor, *, classes: int, k: int) -> tuple[Tensor, Tensor]:
         if y.is_floating_point() or y.is_complex():
-            raise ValueError(f"LF flips class labels, which must be integers, got {y.dtype}")
+            raise ValueError(f"labels must be integers, got {y.dtype}")
         if y.numel() and not 0 <= int(y.min()) <= int(y.max()) < classes:
-            raise ValueError(f"LF needs labels from 0 to {classes - 1}, got {int(y.min())} to {int(y.max())}")
+            raise ValueError(f"labels must be from 0 to {classes - 1}, got {int(y.min())} to {int(y.max())}")
         return x, classes - 1 - y
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:

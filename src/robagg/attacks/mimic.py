@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from robagg._core.checks import is_whole
-from robagg.attacks.base import Attack, State, View
+from robagg.attacks.base import Attack, Setup, State, View
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,16 @@ class MIMIC(Attack):
     spread. After `warmup` rounds v and i* stay as they are; during the warm-up the current i* is copied. Nothing
     that is sent looks unusual: the attack lives on the difference between honest clients.
 
-    ByzFL's `Mimic(epsilon)` copies client epsilon, 0 unless told; this one chooses.
+    ByzFL's `Mimic(epsilon)` copies client epsilon, 0 by default; this one chooses.
 
     Args:
         warmup: rounds in which v and i* are still looked for, at least 1.
 
     Example:
         >>> import torch
-        >>> from robagg.attacks import MIMIC, View
+        >>> from robagg.attacks import MIMIC, Setup, View
         >>> honest = torch.tensor([[0.0, 0.1], [0.0, -0.1], [5.0, 0.0], [-5.0, 0.0]])
-        >>> state = MIMIC().start(n=5, f=1, d=2, generator=torch.Generator().manual_seed(0))
+        >>> state = MIMIC().start(Setup(n=5, f=1, d=2, generator=torch.Generator().manual_seed(0)))
         >>> sent, state = MIMIC().craft(View(honest, None, n=5, f=1), state)
         >>> sent.abs(), state["choice"] >= 2
         (tensor([[5., 0.]]), tensor(True))
@@ -44,24 +44,15 @@ class MIMIC(Attack):
 
     def __post_init__(self) -> None:
         if not is_whole(self.warmup) or self.warmup < 1:
-            raise ValueError(f"MIMIC needs warmup to be a whole number of rounds, at least 1, got {self.warmup!r}")
+            raise ValueError(f"warmup must be a whole number >= 1, got {self.warmup!r}")
         object.__setattr__(self, "warmup", int(self.warmup))
 
-    def start(
-        self,
-        n: int,
-        f: int,
-        d: int,
-        *,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-        generator: torch.Generator | None = None,
-    ) -> State:
+    def start(self, setup: Setup) -> State:
         """direction (d,): v; choice (): i*; rounds (): warm-up rounds done."""
         return {
-            "direction": torch.randn(d, device=device, dtype=dtype, generator=generator),
-            "choice": torch.zeros((), device=device, dtype=torch.int64),
-            "rounds": torch.zeros((), device=device, dtype=torch.int64),
+            "direction": setup.normal(setup.d),
+            "choice": setup.zeros(dtype=torch.int64),
+            "rounds": setup.zeros(dtype=torch.int64),
         }
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:

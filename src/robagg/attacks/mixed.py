@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from robagg.attacks.base import Attack, State, View, parse
+from robagg.attacks.base import Attack, Setup, State, View, parse
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Mixed(Attack):
     def __post_init__(self) -> None:
         if not isinstance(self.attacks, str) or not self.attacks.strip():
             raise ValueError(f'attacks must be a text such as "ipm+lf", got {self.attacks!r}')
-        # One text for one mix, whatever the spelling; an unknown part speaks up here and not in the first round.
+        # One text for one mix, whatever the spelling; an unknown part is refused here and not in the first round.
         object.__setattr__(self, "attacks", "+".join(str(part) for part in self.parts))
 
     @cached_property
@@ -59,21 +59,11 @@ class Mixed(Attack):
         part, its_k = self._deal(k)
         return part.poison(x, y, classes=classes, k=its_k)
 
-    def start(
-        self,
-        n: int,
-        f: int,
-        d: int,
-        *,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-        generator: torch.Generator | None = None,
-    ) -> State:
+    def start(self, setup: Setup) -> State:
         """The parts' states, under their place in the order: `5.direction`."""
         state: State = {}
         for i, part in enumerate(self.parts):
-            of_part = part.start(n, f, d, device=device, dtype=dtype, generator=generator)
-            state |= {f"{i}.{key}": value for key, value in of_part.items()}
+            state |= {f"{i}.{key}": value for key, value in part.start(setup).items()}
         return state
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:

@@ -1,4 +1,4 @@
-"""NonFinite: rows that no arithmetic survives."""
+"""NonFinite: rows of NaN and infinity."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NonFinite(Attack):
 
     x_k = NaN, +Inf or -Inf in turn
 
-    A rule has to turn such rows away; what a crashed or overflowing client sends looks the same.
+    A rule has to reject such rows; what a crashed or overflowing client sends looks the same.
     ByzFL's `Inf` is accepted as a name for it; that one is `nonfinite(value="inf")`.
 
     Args:

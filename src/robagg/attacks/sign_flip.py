@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg._core.checks import read_number
 from robagg.attacks.base import Attack, State, View
+from robagg.attacks.strength import read_strength
 
 
 @dataclass(frozen=True)
 class SignFlip(Attack):
-    """Send the honest mean with its sign turned.
+    """Send the honest mean with the opposite sign.
 
     x_k = -scale * mean
 
@@ -39,9 +39,7 @@ class SignFlip(Attack):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", read_number("scale", self.scale))
-        if self.scale <= 0:
-            raise ValueError(f"SignFlip needs scale > 0, got {self.scale:g}")
+        read_strength(self, "scale", positive=True)
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
         return view.send(view.mean * -self.scale), state

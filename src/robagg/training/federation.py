@@ -14,7 +14,7 @@ from robagg._core.checks import is_whole
 from robagg._core.outcome import Outcome, Treatment
 from robagg._core.rule import Rule
 from robagg._core.stack import read
-from robagg.attacks.base import Attack, View
+from robagg.attacks.base import Attack, Setup, View
 from robagg.kernels.devices import on
 from robagg.models import batchnorm
 from robagg.models.flat import Flat
@@ -78,9 +78,7 @@ class Federation:
         self.own = torch.zeros(f, self.flat.d, device=self.device, dtype=self.w.dtype) if self.wanting else None
         purposes = ("batches", "attack", "rule", "augment")
         self.random = {name: seeds.generator(seed, name, self.device) for name in purposes}
-        self.state = attack.start(
-            n, f, self.flat.d, device=self.device, dtype=self.w.dtype, generator=self.random["attack"]
-        )
+        self.state = attack.start(Setup(n, f, self.flat.d, self.device, self.w.dtype, self.random["attack"]))
         self.last = torch.zeros_like(self.w)
         # What the last round showed, in fixed places so that a captured round can write it.
         self.loss = torch.zeros((), device=self.device)
