@@ -443,7 +443,7 @@ def check_hull(text: str, x: Any) -> None:
 def within(value: Any, x: Any, slack: float) -> bool:
     """Each coordinate between the least and the largest of the rows and 0, up to rounding of the largest.
 
-    Far rows may be drawn in towards the origin, and the rules with an origin start there.
+    Far rows may be scaled down towards the origin, and the rules with an origin start there.
     """
     v, rows = torch.as_tensor(value).double(), torch.as_tensor(x).double()
     rows = torch.cat([rows, rows.new_zeros(1, rows.shape[1])])
@@ -593,21 +593,25 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ((), ValueError, "at least one client"),
     ([torch.zeros(3), torch.zeros(4)], ValueError, r"one structure, got 1 of 2.*\(4,\).*\(3,\)"),
     ([np.zeros(3), np.zeros(4), np.zeros(5)], ValueError, "one structure, got 1 of 3"),
-    ([[1.0, 2.0], [1.0]], TypeError, "as float where a tensor or an array is wanted"),
+    ([[1.0, 2.0], [1.0]], TypeError, "as float where a tensor or an array must be"),
     ([{}, {}, {}], ValueError, "no tensor or array"),
-    ([None, None, None], TypeError, "as None where a tensor or an array is wanted"),
-    (["a", "b", "b"], TypeError, "as str where a tensor or an array is wanted"),
+    ([None, None, None], TypeError, "as None where a tensor or an array must be"),
+    (["a", "b", "b"], TypeError, "as str where a tensor or an array must be"),
     (torch.zeros(3, 2, dtype=torch.complex64), TypeError, "got torch.complex64"),
     (np.zeros((3, 2), complex), TypeError, "got complex128"),
     ([np.zeros(2, complex)] * 3, TypeError, "as complex128 where dense real numbers"),
     (torch.zeros(3, 2, dtype=torch.int64), TypeError, "got torch.int64"),
     (np.zeros((3, 2), bool), TypeError, "got bool"),
-    ([torch.zeros(2, dtype=torch.int32)] * 3, TypeError, "floating-point numbers are wanted, got only torch.int32"),
+    (
+        [torch.zeros(2, dtype=torch.int32)] * 3,
+        TypeError,
+        "row 0 must hold floating-point numbers, got only torch.int32",
+    ),
     (np.zeros((3, 2), object), TypeError, "got object"),
     (np.zeros((3, 2), "U3"), TypeError, "got <U3"),
     (torch.zeros(3, 2).to_sparse(), TypeError, "dense.*got torch.float32 in torch.sparse_coo"),
-    (np.ma.masked_array(np.zeros((3, 2)), mask=True), TypeError, "without a mask is wanted.*got MaskedArray"),
-    ([np.ma.masked_array(np.zeros(2), mask=True)] * 3, TypeError, "as MaskedArray where .* without a mask is wanted"),
+    (np.ma.masked_array(np.zeros((3, 2)), mask=True), TypeError, "must have no mask.*got MaskedArray"),
+    ([np.ma.masked_array(np.zeros(2), mask=True)] * 3, TypeError, "as MaskedArray where .* without a mask must be"),
     ("rows", TypeError, "got str"),
     (None, TypeError, "got None"),
     (3.0, TypeError, "got float"),

@@ -68,7 +68,7 @@ def test_text_that_does_not_read_says_why(text: str, words: str) -> None:
 
 @pytest.mark.parametrize("text", [None, 3, ["tq"], b"tq"])
 def test_what_is_no_text_is_refused(text: Any) -> None:
-    with pytest.raises(TypeError, match="wanted as text"):
+    with pytest.raises(TypeError, match="must be given as text"):
         ra.parse(text)
 
 

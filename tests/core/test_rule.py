@@ -370,10 +370,10 @@ def test_a_broken_row_without_weight_is_named() -> None:
     ("weights", "error", "words"),
     [
         ([1, 2], ValueError, "got 2 weights for 4 rows"),
-        (5, TypeError, "wanted as 4 numbers, one a row, got int"),
-        ("1234", TypeError, "wanted as 4 numbers, one a row, got str"),
-        ({0: 1, 1: 1, 2: 1, 3: 1}, TypeError, "wanted as 4 numbers, one a row, got dict"),
-        (torch.tensor(4.0), TypeError, "wanted as 4 numbers, one a row, got Tensor"),
+        (5, TypeError, "must be 4 numbers, one per row, got int"),
+        ("1234", TypeError, "must be 4 numbers, one per row, got str"),
+        ({0: 1, 1: 1, 2: 1, 3: 1}, TypeError, "must be 4 numbers, one per row, got dict"),
+        (torch.tensor(4.0), TypeError, "must be 4 numbers, one per row, got Tensor"),
     ],
 )
 def test_weights_that_are_none_are_refused(weights: Any, error: type[Exception], words: str) -> None:
@@ -389,7 +389,7 @@ def test_rules_that_count_rows_alike_refuse_weights(text: str) -> None:
 
 @pytest.mark.parametrize("s", [1, 2])
 def test_weights_are_refused_where_rows_no_longer_stand_for_clients(s: int) -> None:
-    with pytest.raises(ValueError, match="a row a client"):
+    with pytest.raises(ValueError, match="one row per client"):
         (ra.Bucketing(s=s) >> ra.Mean())(draw_rows(4, 2), weights=[1, 2, 3, 4])
 
 

@@ -1,4 +1,4 @@
-"""The door: nothing is copied, every structure comes back, strangers are turned away with words."""
+"""Input: nothing is copied, every structure comes back, what has another structure is rejected with a reason."""
 
 from __future__ import annotations
 
@@ -264,10 +264,10 @@ def test_a_state_on_another_device_is_refused(d: int) -> None:
 
 def test_a_mask_is_never_lost() -> None:
     masked = np.ma.masked_array(np.ones(2), mask=[False, True])
-    with pytest.raises(TypeError, match=r"without a mask is wanted.*got MaskedArray"):
+    with pytest.raises(TypeError, match=r"must have no mask.*got MaskedArray"):
         ra.CC().step(np.ones((3, 2)), masked)
     verdict = ra.CM(f=1).explain([np.ones(2), np.ones(2), masked])
-    assert verdict.reasons[2].startswith("has its vector as MaskedArray where an array without a mask is wanted")
+    assert verdict.reasons[2].startswith("has its vector as MaskedArray where an array without a mask must be")
 
 
 def test_rows_are_what_they_were_in_float64_too() -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from robagg import CC, MCA, RFA, TQ, Huber, Sketch, kernels
 from robagg.kernels import cpu, cpu_library, reference, team
-from robagg.kernels.reference import Sketched
+from robagg.kernels.types import Sketched
 
 pytestmark = pytest.mark.skipif(not cpu.available(), reason="the C kernels are not built")
 
@@ -386,7 +386,7 @@ def test_the_input_is_not_changed(isa: str) -> None:
     assert all(torch.equal(a, b) for a, b in zip((x, mix, weights), before, strict=True))
 
 
-def test_wrong_arguments_say_what_was_wanted() -> None:
+def test_wrong_arguments_say_what_must_be() -> None:
     for pass_ in (cpu.trim, cpu.shares):
         with pytest.raises(ValueError, match="0 <= lo < hi <= 3"):
             pass_(draw(3, 5), 2, 2, compute=F32)

@@ -185,7 +185,7 @@ def test_combine_where_the_point_beside_lies_right_behind_the_rows() -> None:
         close(cuda.combine(rows, c, beside=beside, compute=F32)[0], wanted)
     close(cuda.combine([memory[0]], c[:0], compute=F32)[0], memory[0])
     for module in (cuda, reference):
-        with pytest.raises(ValueError, match="8 vectors want 8 coefficients, or 7, got 6"):
+        with pytest.raises(ValueError, match="coefficients for 8 vectors must be 7 or 8, got 6"):
             module.combine([*memory], c[:6], compute=F32)
 
 

@@ -122,15 +122,15 @@ def _read_weights(rule: Solver, weights: Any, n: int) -> tuple[list[float], dict
     """The sizes that clients claim, and of those that are none, why not."""
     mixer = next((mixer for mixer in rule.mixers if not mixer.keeps_clients), None)
     if mixer is not None:
-        raise ValueError(f"client weights need a row a client, but behind {mixer} rows stand for several")
+        raise ValueError(f"client weights need one row per client, but behind {mixer} a row stands for several")
     try:  # text and dicts can be gone through too, but nobody means what comes out
         claims = None if isinstance(weights, str | bytes | Mapping) else list(weights)
     except TypeError:
         claims = None
     if claims is None:
-        raise TypeError(f"weights are wanted as {n} numbers, one a row, got {describe_kind(weights)}")
+        raise TypeError(f"weights must be {n} numbers, one per row, got {describe_kind(weights)}")
     if len(claims) != n:
-        raise ValueError(f"one weight a row is wanted, got {len(claims)} weights for {n} rows")
+        raise ValueError(f"weights must be one per row, got {len(claims)} weights for {n} rows")
     sizes = [_read_size(claim) for claim in claims]
     odd = {
         i: f"weight {describe_kind(claims[i]) if size is None else size} is no size"

@@ -20,7 +20,7 @@ from robagg._core.verdict import rebuild
 
 
 class Captured:
-    """A rule on a buffer that is filled anew in place each round: one launch, a look at the alarm, and the kernels.
+    """A rule on a buffer that is filled in place each round: one launch, a look at the alarm, and the kernels.
 
     A call gives what `rule(buffer)` gives, broken and huge rows included: those raise the alarm, and the call is done
     again without the graph. Of a rule of one's own no method may ask the device for a number, or it cannot be captured.

@@ -13,6 +13,7 @@ from robagg._core.checks import is_whole
 from robagg._core.outcome import Pull, Treatment, Weights
 from robagg._core.rule import GramRule
 from robagg._core.sketch import Sketch
+from robagg.kernels.types import Walked
 
 
 class IterativeRule(GramRule):
@@ -24,6 +25,8 @@ class IterativeRule(GramRule):
     """The anchor it starts from; None: the median."""
     length: ClassVar[str | None] = None
     """Its parameter that is a length (a radius, a width), if it has one."""
+    kernel: ClassVar[str | None] = None
+    """The formula by which the kernels know its whole loop. A subclass may pull otherwise, so it states its own."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,11 +52,14 @@ class IterativeRule(GramRule):
             c = pull.move(sketch, c)
         return Weights(c, pull.tau, pull.outside, squared.sqrt(), self.treatment)
 
-    def _walk_fused(self, sketch: Sketch) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor] | None:
-        """All steps in one kernel, for the rules that have one on the sketch's device."""
+    def _walk_fused(self, sketch: Sketch) -> Walked | None:
+        """All steps in one kernel, for the formulas that have one on the sketch's device."""
+        formula = type(self).__dict__.get("kernel")
+        if formula is None:
+            return None
         length = None if self.length is None else getattr(self, self.length)
         return kernels.walk(
-            self.name(),
+            formula,
             sketch.gram,
             sketch.spread,
             sketch.n,

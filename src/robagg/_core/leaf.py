@@ -1,10 +1,10 @@
-"""One leaf of what a client sent, a tensor or an array: seen as a tensor, told in words, laid flat, shaped again."""
+"""One leaf of what a client sent, a tensor or an array: viewed as a tensor, described, flattened, shaped again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,39 +17,46 @@ NUMBERS = frozenset((*FLOATS, *INTEGERS))
 ARRAYS = (Tensor, np.ndarray, np.generic)
 LAZY = (UninitializedParameter, UninitializedBuffer)
 
-Spec = tuple[Any, ...]
-"""What must agree between clients: library, dtype, shape, and of a tensor the device."""
 Order = tuple[int, ...]
 """In which order a leaf's dimensions lie in memory; () is the usual one."""
+
+
+class LeafSpec(NamedTuple):
+    """What must agree between clients about a leaf."""
+
+    library: str
+    """"tensor" or "array"."""
+    dtype: Any
+    shape: tuple[int, ...]
+    device: torch.device | None = None
+    """Of a tensor."""
+
+    def __str__(self) -> str:
+        words = (self.library, self.dtype, tuple(self.shape), "" if self.device is None else self.device)
+        return cut(" ".join(map(str, words)).rstrip())
 
 
 class UnusableError(TypeError):
     """A leaf that no row may have. Its message ends the sentence `row 3 has 'w' ...`."""
 
 
-def read_leaf(leaf: Any) -> tuple[Spec, Tensor]:
-    """What is said of a leaf, and a plain tensor over its memory, with which nothing can go wrong any more."""
+def read_leaf(leaf: Any) -> tuple[LeafSpec, Tensor]:
+    """The leaf's spec and a plain tensor view of it."""
     if isinstance(leaf, Tensor):  # asked first: most leaves are
         tensor = _view_tensor(leaf)
         if tensor is not None and tensor.dtype in NUMBERS:
             if not _has_memory(tensor):
                 raise UnusableError("without the memory that its shape needs")
-            return ("tensor", tensor.dtype, tensor.shape, tensor.device), tensor
+            return LeafSpec("tensor", tensor.dtype, tensor.shape, tensor.device), tensor
     elif not isinstance(leaf, ARRAYS):
-        raise UnusableError(f"as {describe_kind(leaf)} where a tensor or an array is wanted")
+        raise UnusableError(f"as {describe_kind(leaf)} where a tensor or an array must be")
     elif isinstance(leaf, np.ma.MaskedArray):
-        raise UnusableError(f"as {describe_kind(leaf)} where an array without a mask is wanted, such as x.filled(0.0)")
+        raise UnusableError(f"as {describe_kind(leaf)} where an array without a mask must be, such as x.filled(0.0)")
     else:
         tensor = _view_array(leaf)
         if tensor is not None:
-            return ("array", np.asarray(leaf).dtype, tensor.shape), tensor
-    raise UnusableError(f"as {describe_dtype(leaf)} where dense real numbers of a common dtype are wanted")
-
-
-def describe_spec(kind: str, dtype: Any = "", shape: Sequence[int] | None = None, device: Any = "") -> str:
-    """A spec in words."""
-    words = (str(part) for part in (kind, dtype, "" if shape is None else tuple(shape), device) if part != "")
-    return cut(" ".join(words))
+            return LeafSpec("array", np.asarray(leaf).dtype, tensor.shape), tensor
+    raise UnusableError(f"as {describe_dtype(leaf)} where dense real numbers of a common dtype must be")
 
 
 def view(leaf: Any) -> Tensor | None:
@@ -57,7 +64,7 @@ def view(leaf: Any) -> Tensor | None:
     if isinstance(leaf, Tensor):
         return _view_tensor(leaf)
     if isinstance(leaf, np.ma.MaskedArray):
-        raise TypeError("an array without a mask is wanted, such as x.filled(0.0), got MaskedArray")
+        raise TypeError("an array must have no mask, as x.filled(0.0) has none, got MaskedArray")
     return _view_array(leaf)
 
 
@@ -85,7 +92,7 @@ def _strip(leaf: Tensor) -> Tensor:
     with torch._C.DisableTorchFunctionSubclass(), torch._C._DisableTorchDispatch():
         plain = Tensor.as_subclass(leaf, Tensor)
     if type(plain) is not Tensor or torch._C._dispatch_keys(plain).has(torch._C.DispatchKey.Python):
-        raise UnusableError(f"as {describe_kind(leaf)} where a plain tensor is wanted")
+        raise UnusableError(f"as {describe_kind(leaf)} where a plain tensor must be")
     return plain
 
 
@@ -104,10 +111,10 @@ def _view_array(leaf: Any) -> Tensor | None:
     return torch.from_numpy(array)
 
 
-def _refuse_copy(wanted: int, there: int) -> None:
+def _refuse_copy(needed: int, there: int) -> None:
     """A few bytes, seen as many, are not copied: before rows are compared anybody could ask for any amount."""
-    if wanted > there:
-        raise UnusableError(f"as a view of {there} bytes that would have to be copied into {wanted}")
+    if needed > there:
+        raise UnusableError(f"as a view of {there} bytes that would have to be copied into {needed}")
 
 
 class _Writable:
@@ -155,14 +162,13 @@ def flatten_leaf(tensor: Tensor, order: Order) -> Tensor:
     return tensor if tensor.ndim == 1 else tensor.reshape(-1)
 
 
-def shape_like(value: Tensor, spec: Spec, order: Order) -> Any:
+def shape_like(value: Tensor, spec: LeafSpec, order: Order) -> Any:
     """A vector as a leaf again, whose dimensions it has in this order."""
-    kind, dtype, shape = spec[:3]
     if order:
-        value = value.reshape([shape[k] for k in order]).permute([order.index(k) for k in range(len(order))])
+        value = value.reshape([spec.shape[k] for k in order]).permute([order.index(k) for k in range(len(order))])
     else:
-        value = value.reshape(shape)
-    return value.to(dtype) if kind == "tensor" else value.numpy().astype(dtype, copy=False)
+        value = value.reshape(spec.shape)
+    return value.to(spec.dtype) if spec.library == "tensor" else value.numpy().astype(spec.dtype, copy=False)
 
 
 def read_point(point: Any, name: str, shape: Sequence[int], device: torch.device) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from robagg import kernels
 from robagg._core.sketch import Sketch
-from robagg.kernels.reference import Rows
+from robagg.kernels.types import Rows
 
 # Below these sums of squares, float32 and float64 lose distances to underflow: as much an alarm as an overflow.
 TINY = {torch.float32: 2.0**-80, torch.float64: 2.0**-880}
@@ -47,7 +47,7 @@ class Passes:
         self.unit = unit
         """What a length of 1 is in these leaves."""
         self.verdict = verdict
-        """Whether somebody wants each row's weight told."""
+        """Whether to compute each row's weight."""
         self._raw: tuple[list[Tensor], Sketch] | None = None
 
     @property
@@ -60,10 +60,10 @@ class Passes:
 
     def push(self, matrix: Tensor) -> None:
         """Put a pre-aggregator (m, n + a) in front of what follows."""
-        wanted = self.n + len(self.anchors)
-        if matrix.ndim != 2 or matrix.shape[1] != wanted:
+        width = self.n + len(self.anchors)
+        if matrix.ndim != 2 or matrix.shape[1] != width:
             raise ValueError(
-                f"a pre-aggregator's matrix must have a column for each of {wanted} rows and anchors, got shape "
+                f"a pre-aggregator's matrix must have a column for each of {width} rows and anchors, got shape "
                 f"{tuple(matrix.shape)}"
             )
         whole = matrix.to(torch.float64)
@@ -175,7 +175,7 @@ class Passes:
             squares += [] if square is None else [square]
             coarse = compute if compute == torch.float32 else coarse
         # V is no larger than the sum of the diagonal, so it needs no look of its own. Squares vanish if most rows' do:
-        # one far liar must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do.
+        # one far row must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do.
         few = n if n == 1 else n // 2 if mix is None else n - 1
         gram = sum(grams[1:], grams[0])
         self._alarm, spread, blur = kernels.examine(

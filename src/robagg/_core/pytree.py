@@ -1,6 +1,6 @@
-"""What one client sent, as leaves: nests of dicts, lists and arrays taken apart, compared, and put together again.
+"""What one client sent, as leaves: trees of dicts, lists and arrays taken apart, compared, and put together again.
 
-A client may send anything. What cannot be read is a fault of its row and never an error, and no nest is followed much
+A client may send anything. What cannot be read is a fault of its row and never an error, and no tree is followed much
 further than those of most rows.
 """
 
@@ -16,16 +16,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from robagg._core.leaf import ARRAYS, FLOATS, Spec, UnusableError, cut, describe_spec, read_leaf
+from robagg._core.leaf import ARRAYS, FLOATS, LeafSpec, UnusableError, cut, read_leaf
 
 Path = tuple[str | int | tuple[str, str], ...]
 """The way to a node: keys of dicts (see `name_key`) and places in lists."""
-Dress = tuple[tuple[Path, Spec], ...]
-"""Each node's path and what is said of it, in the order in which they came; of a container its and its keys' types."""
-Form = frozenset[tuple[Path, Spec]]
-"""What of this must agree between clients: neither the order of keys nor whether a list is a tuple."""
 
-CONTAINERS = ("dict", "list")
+
+class ContainerSpec(NamedTuple):
+    """What a dict or a list is."""
+
+    kind: str
+    """"dict" or "list", which must agree between clients."""
+    types: tuple[int, ...] = ()
+    """Its own class and those of its keys, by identity: a class of a client's own may deny whatever it is asked."""
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+Spec = LeafSpec | ContainerSpec
+Signature = tuple[tuple[Path, Spec], ...]
+"""Each node's path and spec, in the order in which they came."""
+Form = frozenset[tuple[Path, Spec]]
+"""What of a signature must agree between clients: neither the order of keys nor whether a list is a tuple."""
+
 DEEP = 100
 MANY, MOST = 10_000, 10_000_000
 """So many nodes of a row are read at first, and at most."""
@@ -40,7 +54,7 @@ class LongKeyError(ValueError):
 class Entry(NamedTuple):
     """One row taken apart."""
 
-    dress: Dress = ()
+    signature: Signature = ()
     leaves: Mapping[Path, Tensor] = MappingProxyType({})
     fault: str = ""
     """Why it cannot be used."""
@@ -61,33 +75,33 @@ def read_rows(rows: Sequence[Any]) -> list[Entry]:
 
 def read_row(row: Any, limit: int) -> Entry:
     """A row taken apart, as far as its first fault."""
-    dress: list[tuple[Path, Spec]] = []
+    signature: list[tuple[Path, Spec]] = []
+    spec: Spec
     leaves: dict[Path, Tensor] = {}
     path: Path = ()
     try:
         for path, node, kind in walk(row):
-            if len(dress) >= limit:
+            if len(signature) >= limit:
                 return Entry(fault=f"holds more than {limit} arrays, dicts and lists", endless=True)
             if len(path) >= DEEP:
                 return Entry(fault=f"is nested {DEEP} deep or more")
             if kind is None:
                 spec, leaves[path] = read_leaf(node)
             else:
-                # Classes by their identity: one of a client's own may deny whatever it is asked.
                 keys = islice(node, limit) if kind == "dict" else ()
-                spec = (kind, id(type(node)), *(id(type(key)) for key in keys))
-            dress.append((path, spec))
+                spec = ContainerSpec(kind, (id(type(node)), *(id(type(key)) for key in keys)))
+            signature.append((path, spec))
     except LongKeyError as e:
         return Entry(fault=f"has {e}")
     except UnusableError as e:
         return Entry(fault=f"has {describe_path(path)} {e}")
     except (Exception, SystemExit) as e:  # whatever a client's object raises is its own row's matter
         return Entry(fault=f"cannot be read{f' at {describe_path(path)}' if path else ''}: {cut(type(e).__name__)}")
-    return Entry(tuple(dress), leaves)
+    return Entry(tuple(signature), leaves)
 
 
 def walk(row: Any) -> Iterator[tuple[Path, Any, str | None]]:
-    """Every node of a nest and what `container_kind` says of it, a container first; what lies too deep is left out."""
+    """Every node of a tree and what `container_kind` says of it, a container first; what lies too deep is left out."""
     kind = container_kind(row)
     yield (), row, kind
     if kind is not None:
@@ -127,12 +141,12 @@ def name_key(key: Any) -> str | tuple[str, str]:
         text = str(int(key)) if whole else repr(key)
         name = ("int" if whole else cut(type(key).__name__), text)
     if len(text) > LONG:  # it stands in the path of each node below it
-        raise LongKeyError(f"a key of {len(text)} characters, {LONG} at most are wanted")
+        raise LongKeyError(f"a key of {len(text)} characters where at most {LONG} may be")
     return name
 
 
 def fill(node: Any, path: Path, make: Callable[[Path], Any]) -> Any:
-    """The same nest with every leaf made anew."""
+    """The same tree with every leaf made by `make`."""
     kind = container_kind(node)
     if kind is None:
         return make(path)
@@ -147,7 +161,7 @@ def fill(node: Any, path: Path, make: Callable[[Path], Any]) -> Any:
 
 
 def _plain(key: Any, name: str | tuple[str, str]) -> Any:
-    """A key as it is given back: texts and whole numbers anew, since they may be of a client's own class."""
+    """A key as it is given back: texts and whole numbers as Python's own, since they may be of a client's class."""
     if isinstance(key, Enum):
         return key
     if isinstance(name, str):
@@ -166,18 +180,18 @@ def describe_path(path: Path) -> str:
 
 
 def agree(entries: Sequence[Entry]) -> tuple[int, dict[int, str]]:
-    """The row that looks as most do, and why each row that has not the form of most is turned away."""
-    alike: dict[Dress, list[int]] = {}
+    """The row that looks as most do, and why each row that has not the form of most is rejected."""
+    alike: dict[Signature, list[int]] = {}
     reasons: dict[int, str] = {}
     for i, entry in enumerate(entries):
         if entry.fault:
             reasons[i] = entry.fault
         else:
-            alike.setdefault(entry.dress, []).append(i)
+            alike.setdefault(entry.signature, []).append(i)
     forms: dict[Form, list[list[int]]] = {}
-    for dress, rows in alike.items():
-        form = _undress(dress)
-        if len({path for path, _ in dress}) < len(dress):
+    for signature, rows in alike.items():
+        form = _canonical(signature)
+        if len({path for path, _ in signature}) < len(signature):
             reasons |= dict.fromkeys(rows, "has two keys that read alike")
         else:
             forms.setdefault(form, []).append(rows)
@@ -199,30 +213,32 @@ def agree(entries: Sequence[Entry]) -> tuple[int, dict[int, str]]:
     return model, dict(sorted(reasons.items()))
 
 
-def _undress(dress: Dress) -> Form:
-    return frozenset((path, spec[:1] if spec[0] in CONTAINERS else spec) for path, spec in dress)
+def _canonical(signature: Signature) -> Form:
+    return frozenset(
+        (path, spec if isinstance(spec, LeafSpec) else ContainerSpec(spec.kind)) for path, spec in signature
+    )
 
 
 def _check_form(form: Form, row: int) -> None:
     """Most rows agree on this form: is it one we can take?"""
-    specs = {path: spec for path, spec in form if spec[0] not in CONTAINERS}
+    specs = {path: spec for path, spec in form if isinstance(spec, LeafSpec)}
     if not specs:
         raise ValueError(f"row {row} holds no tensor or array")
-    if not any(spec[1] in FLOATS or getattr(spec[1], "kind", "") == "f" for spec in specs.values()):
-        raise TypeError(f"row {row}: floating-point numbers are wanted, got only {specs[in_order(specs)[0]][1]}")
-    devices = {str(spec[3]) if len(spec) > 3 else "cpu" for spec in specs.values()}
+    if not any(spec.dtype in FLOATS or getattr(spec.dtype, "kind", "") == "f" for spec in specs.values()):
+        raise TypeError(f"row {row} must hold floating-point numbers, got only {specs[in_order(specs)[0]].dtype}")
+    devices = {str(spec.device or "cpu") for spec in specs.values()}
     if len(devices) > 1:
         raise ValueError(f"row {row}: all tensors must be on one device, got {', '.join(sorted(devices))}")
 
 
-def describe_difference(form: Form, wanted: Form) -> str:
+def describe_difference(form: Form, most: Form) -> str:
     """In words, the first thing in which a row's structure is not that of most rows."""
-    got, want = dict(form), dict(wanted)
+    got, want = dict(form), dict(most)
     for path in in_order(want):
         if path not in got:
             return f"lacks {describe_path(path)}"
         if got[path] != want[path]:
-            has = f"has {describe_path(path)}" if path or want[path][0] not in CONTAINERS else "comes"
-            return f"{has} as {describe_spec(*got[path])} where most have {describe_spec(*want[path])}"
+            has = f"has {describe_path(path)}" if path or isinstance(want[path], LeafSpec) else "comes"
+            return f"{has} as {got[path]} where most have {want[path]}"
     extra = next(path for path in in_order(got) if path not in want)
     return f"has {describe_path(extra)}, which most rows lack"

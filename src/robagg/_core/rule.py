@@ -26,7 +26,7 @@ from robagg._core.verdict import Verdict, judge, rebuild
 
 
 class Rule(Stage):
-    """Turns n rows into one that f of them cannot move."""
+    """Turns n rows into one that f Byzantine ones among them cannot drag away."""
 
     remembers: ClassVar[bool] = False
     """Whether `step` hands on the value as state."""
@@ -55,7 +55,7 @@ class Rule(Stage):
         """The aggregate of the rows x, in their kind.
 
         Args:
-            x: an (n, d) tensor or array, a list of vectors, or a list of state dicts or other nests of arrays.
+            x: an (n, d) tensor or array, a list of vectors, or a list of state dicts or other trees of arrays.
             weights: n client sizes, for Mean.
             generator: what is random takes its numbers here.
         """
@@ -63,7 +63,7 @@ class Rule(Stage):
         return rebuild(stack, outcome)
 
     def explain(self, x: Any, *, weights: Any = None, generator: torch.Generator | None = None) -> Verdict:
-        """The aggregate with the reason for every row that was not believed."""
+        """The aggregate with each row's share in it, and the reason for every row that was left out or limited."""
         stack, outcome = aggregate(self, read(x), Request(weights, generator=generator, verdict=True))
         return judge(str(self), stack, outcome)
 
@@ -75,7 +75,7 @@ class Rule(Stage):
         return verdict, copy.deepcopy(verdict.value) if self.core.remembers else state
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        """Aggregate the rows behind `passes` of which f may lie; `shares` are the clients' weights as given."""
+        """Aggregate the rows behind `passes`, of which f may be Byzantine; `shares` are what the clients claim."""
         raise TypeError(f"{type(self).__name__} must define solve or, as a GramRule, weights")
 
     def __rrshift__(self, other: object) -> Rule:
@@ -196,7 +196,7 @@ def parse(text: str | Rule, *, f: F = None) -> Rule:
     if isinstance(text, Rule):
         return text
     if not isinstance(text, str):
-        raise TypeError(f"a rule is wanted as text, such as 'nnm >> tq', got {text!r}")
+        raise TypeError(f"a rule must be given as text, such as 'nnm >> tq', got {text!r}")
     *mixers, last = [stages.parse(part, f=f) for part in text.split(">>")]
     wrong = next((m for m in mixers if not isinstance(m, Mixer)), None)
     if wrong is not None:

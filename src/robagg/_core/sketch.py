@@ -56,7 +56,7 @@ class Sketch:
         return (self.gram.diagonal() - 2 * product + c @ product)[: self.n].clamp(min=0)
 
     def slack(self, c: Tensor) -> Tensor:
-        """How far squared distances (n,) may be off by rounding: rows that coincide must not be told apart by it."""
+        """How far squared distances (n,) may be off by rounding: rows that coincide must not differ by it."""
         lengths = self.gram.diagonal().clamp(min=0).sqrt()
         return self.rounding * (lengths[: self.n] + c.abs() @ lengths).square() + self.blur
 

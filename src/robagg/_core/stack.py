@@ -1,8 +1,8 @@
-"""The door: what clients sent, in whatever kind it came, as leaves of rows, and the result back in that kind.
+"""Input: what clients sent, in whatever kind it came, as leaves of rows, and the result back in that kind.
 
 Nothing is stacked here, and nothing large copied. A leaf of a state dict is the list of its n flat views; the small
 ones are laid side by side, into one leaf of each dtype; an (n, d) tensor is one leaf as it is. A row whose structure is
-not that of most rows is turned away with a reason; rows that are not finite are found later, by the alarm that the
+not that of most rows is rejected with a reason; rows that are not finite are found later, by the alarm that the
 passes raise (`Stack.broken_rows`), so that the happy path needs no extra pass.
 """
 
@@ -23,6 +23,7 @@ from torch import Tensor
 from robagg import kernels
 from robagg._core.leaf import (
     FLOATS,
+    LeafSpec,
     Order,
     describe_dtype,
     describe_kind,
@@ -33,7 +34,7 @@ from robagg._core.leaf import (
     view,
 )
 from robagg._core.pytree import Path, agree, describe_path, fill, in_order, read_rows, walk
-from robagg.kernels.reference import Rows
+from robagg.kernels.types import Rows
 
 # Squares of numbers within these bounds, summed over any number of coordinates, neither overflow nor vanish in float64.
 LARGE, SMALL = 2.0**450, 2.0**-450
@@ -44,7 +45,7 @@ SMALL_LEAF = 8192
 
 @dataclass(frozen=True)
 class Stack:
-    """The rows that passed the door. `leaves` are the floating leaves, `counters` the integer ones."""
+    """The rows that could be read. `leaves` are the floating leaves, `counters` the integer ones."""
 
     n: int
     """How many rows were given."""
@@ -106,7 +107,7 @@ class Stack:
         """The rows in a range whose squares float64 can hold, and the factor that takes a result back.
 
         All rows are scaled by one power of two so that the middle row is of ordinary size; a row that is then still
-        beyond 2^480 is drawn in to that, along its direction: a far outlier stays one. In float32 and below this
+        beyond 2^480 is scaled down to that: a far outlier stays one. In float32 and below this
         changes nothing, because every square fits.
         """
         if all(rows[0].dtype != torch.float64 for rows in self.leaves):
@@ -130,7 +131,7 @@ class Stack:
 
 
 def read(x: Any, *, broken: Mapping[int, str] = MappingProxyType({})) -> Stack:
-    """Take an (n, d) tensor or array, a list of vectors, or a list of state dicts or other nests of arrays.
+    """Take an (n, d) tensor or array, a list of vectors, or a list of state dicts or other trees of arrays.
 
     Who knows already that some rows are `broken` gives the others alone, in order, and says which are missing and why:
     the contract counts them as it counts those that it finds itself.
@@ -149,20 +150,22 @@ def _read(x: Any) -> Stack:
     if isinstance(x, Tensor | np.ndarray):
         return _read_matrix(x)
     if not isinstance(x, Sequence) or isinstance(x, str | bytes):
-        raise TypeError(f"rows come as a tensor, an array or a list with an entry a client, got {describe_kind(x)}")
+        raise TypeError(
+            f"x must be an (n, d) tensor or array, or a list with one entry per client, got {describe_kind(x)}"
+        )
     if not len(x):
-        raise ValueError("rows from at least one client are wanted, got an empty list")
+        raise ValueError("x must hold the row of at least one client, got an empty list")
     return _read_list(x)
 
 
 def _read_matrix(x: Tensor | np.ndarray[Any, Any]) -> Stack:
     if x.ndim != 2:
-        raise ValueError(f"a stack has the shape (n, d), one row a client, got {tuple(x.shape)}")
+        raise ValueError(f"a stack must have the shape (n, d), one row per client, got {tuple(x.shape)}")
     if not x.shape[0]:
-        raise ValueError("rows from at least one client are wanted, got a stack of none")
+        raise ValueError("x must hold the row of at least one client, got a stack of none")
     rows = view(x)
     if rows is None or rows.dtype not in FLOATS:
-        raise TypeError(f"dense float16, bfloat16, float32 or float64 numbers are wanted, got {describe_dtype(x)}")
+        raise TypeError(f"rows must be dense float16, bfloat16, float32 or float64 numbers, got {describe_dtype(x)}")
 
     def rebuild(values: Sequence[Tensor], counters: Sequence[Tensor]) -> Any:
         value = values[0].to(rows.dtype)
@@ -178,7 +181,8 @@ def _read_list(x: Sequence[Any]) -> Stack:
     entries = read_rows(x)
     first, reasons = agree(entries)
     kept = tuple(i for i in range(len(x)) if i not in reasons)
-    model, specs, sound = entries[first].leaves, dict(entries[first].dress), [entries[i].leaves for i in kept]
+    model, sound = entries[first].leaves, [entries[i].leaves for i in kept]
+    specs = {path: spec for path, spec in entries[first].signature if isinstance(spec, LeafSpec)}
     paths = in_order(model)
     groups = _group({path: model[path] for path in paths if model[path].dtype in FLOATS})
     integers = [path for path in paths if model[path].dtype not in FLOATS]

@@ -1,4 +1,4 @@
-"""How many rows may lie, and how many of the rest may when some rows are broken: the same for every rule."""
+"""The tolerance f: how many rows may be Byzantine, and how many of the rest when some are broken."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from robagg._core.checks import is_number
 
 F = int | float | None
-"""How many rows may lie: a number, a share of the rows below one half, or None for the most that n rows allow."""
+"""How many rows may be Byzantine: a number, a share of the rows below one half, or None for the most that n allows."""
 
 
 class QuorumError(RuntimeError):

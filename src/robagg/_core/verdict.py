@@ -1,4 +1,4 @@
-"""What a rule made of each client, for people: who was believed, how much, and why the others were not."""
+"""What a rule made of each client, for people: its share in the value, and why it was left out or limited."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Verdict:
     median_weight: float
     """The share of the coordinate-wise median, which TQ and Huber start from."""
     distances: Tensor
-    """(n,) distance of each row to the value; NaN for a row that was turned away."""
+    """(n,) distance of each row to the value; NaN for a row that is broken."""
     tau: float | None
-    """The radius of belief in the last step, for the rules that have one."""
+    """The radius in the last step, for the rules that have one."""
     rejected: Tensor
-    """(n,) rows that were turned away: broken, or outside tau in the last step."""
+    """(n,) rows that were rejected: broken, or outside tau in the last step."""
     reasons: tuple[str, ...]
-    """Why a row was not believed, one sentence each; empty for a row that was."""
+    """Why a row was left out or limited, one sentence each; empty for a row that was not."""
     note: str = ""
     """What holds for all rows at once, such as that none lay within tau."""
     rule: str = ""

@@ -1,13 +1,16 @@
 """The passes over the stack (`sketch`, `trim`, `combine`, `shares`, `measure`), each on the fastest path for its rows.
 
 `reference` (plain torch) defines what they compute and runs everywhere; `cpu` is the compiled library, built with the
-package; `cuda` is written in Triton. `active()` tells which path runs.
+package; `cuda` is written in Triton. `active()` says which path runs; ROBAGG_KERNEL=reference in the environment runs
+the reference everywhere.
 """
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -15,9 +18,9 @@ import torch
 from torch import Tensor
 
 from robagg.kernels import cpu, cuda, reference
-from robagg.kernels.reference import Rows, Sketched
+from robagg.kernels.types import Examined, Rows, Sketched, Walked
 
-_told = False
+_warned = False
 
 
 def sketch(
@@ -79,12 +82,14 @@ def _offer(row: Tensor, spare: Tensor | None) -> tuple[ModuleType, dict[str, Ten
 
 def choose(row: Tensor) -> ModuleType:
     """The module whose passes run for rows like this one."""
-    global _told
+    global _warned
+    if _only_reference():
+        return reference
     if row.device.type == "cpu":
         if cpu.available():
             return cpu
-        if not _told:
-            _told = True
+        if not _warned:
+            _warned = True
             warnings.warn(
                 "robagg runs without its compiled library (no C compiler when it was installed?): "
                 "results are the same, aggregation is slower",
@@ -96,39 +101,39 @@ def choose(row: Tensor) -> ModuleType:
     return reference
 
 
-def walk(
-    kind: str, gram: Tensor, spread: Tensor, n: int, f: int, iterations: int, **more: Any
-) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor] | None:
-    """The n x n loop of a rule in one kernel, where there is one for it (None: do it step by step); see `cuda.walk`."""
-    if gram.is_cuda and len(gram) <= cuda.MOST and kind in cuda.KINDS and cuda.available():
-        return cuda.walk(kind, gram, spread, n, f, iterations, **more)
+def walk(formula: str, gram: Tensor, spread: Tensor, n: int, f: int, iterations: int, **more: Any) -> Walked | None:
+    """The n x n loop of a formula in one kernel, where there is one (None: do it step by step); see `cuda.walk`."""
+    if formula not in cuda.FORMULAS or _only_reference():
+        return None
+    if gram.is_cuda and len(gram) <= cuda.MOST and cuda.available():
+        return cuda.walk(formula, gram, spread, n, f, iterations, **more)
     # A stack of matrices under vmap has no memory of its own to point at.
     plain = type(gram) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(gram)
-    if plain and gram.device.type == "cpu" and kind in cuda.KINDS and cpu.available():
-        return cpu.walk(kind, gram, spread, n, f, iterations, **more)
+    if plain and gram.device.type == "cpu" and cpu.available():
+        return cpu.walk(formula, gram, spread, n, f, iterations, **more)
     return None
 
 
 def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor] | None:
     """Each row's nearest rows in one kernel, where there is one (None: sort them); see `cuda.neighbours`."""
-    if gram.is_cuda and n <= 2 * cuda.MOST and cuda.available():
+    if gram.is_cuda and n <= 2 * cuda.MOST and cuda.available() and not _only_reference():
         return cuda.neighbours(gram, n, count)
     return None
 
 
 def nearest_means(gram: Tensor, n: int, count: int) -> Tensor | None:
     """The matrix of each row's nearest rows in one kernel, where there is one; see `cuda.nearest_means`."""
-    if gram.is_cuda and len(gram) <= 2 * cuda.MOST and cuda.available():
+    if gram.is_cuda and len(gram) <= 2 * cuda.MOST and cuda.available() and not _only_reference():
         return cuda.nearest_means(gram, n, count)
     return None
 
 
-def examine(gram: Tensor, spread: Tensor, **more: Any) -> tuple[Tensor, Tensor, Tensor | float]:
+def examine(gram: Tensor, spread: Tensor, **more: Any) -> Examined:
     """Whether a sketch can be computed with, its spread and its blur; see `reference.examine`.
 
     An alarm that is given may be set in its place.
     """
-    if gram.is_cuda and cuda.available():
+    if gram.is_cuda and cuda.available() and not _only_reference():
         return cuda.examine(gram, spread, **more)
     return reference.examine(gram, spread, **more)
 
@@ -139,8 +144,19 @@ def active(device: str | torch.device = "cpu") -> str:
     >>> active("cpu") in ("c (avx512)", "c (avx2)", "c (plain)", "torch")
     True
     """
+    if _only_reference():
+        return "torch"
     if torch.device(device).type == "cpu" and cpu.available():
         return f"c ({cpu.isa()})"
     if torch.device(device).type == "cuda" and cuda.available():
         return "triton"
     return "torch"
+
+
+@cache
+def _only_reference() -> bool:
+    """Whether the environment asks for the reference alone."""
+    choice = os.environ.get("ROBAGG_KERNEL", "")
+    if choice not in ("", "reference"):
+        raise ValueError(f"ROBAGG_KERNEL must be 'reference' or not set, got {choice!r}")
+    return choice == "reference"

@@ -394,8 +394,8 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     fegetenv(&p.rounding);
     const size_t own = sorts ? passes->scratch(&p) : 5 * ((size_t)p.tile * (size_t)element + LINE);
     p.own = (own / LINE + 1) * LINE;
-    const int64_t told[] = {[SKETCH] = size * size, [SHARES] = p.m, [MEASURE] = p.n};
-    const size_t gram = (size_t)told[job->op];
+    const int64_t counts[] = {[SKETCH] = size * size, [SHARES] = p.m, [MEASURE] = p.n};
+    const size_t gram = (size_t)counts[job->op];
     const size_t terms = p.mixed ? (size_t)(p.m * p.n) : 0;
     const size_t bytes = (size_t)p.seats * p.own + (size_t)p.chunks * (sizeof *p.sums + gram * sizeof(double)) +
                          terms * sizeof *p.terms + (size_t)p.m * (sizeof *p.ends + sizeof *p.scale) + 4 * LINE;

@@ -17,7 +17,8 @@ from torch import Tensor
 from robagg.kernels import team
 from robagg.kernels.cpu_gram import walk
 from robagg.kernels.cpu_library import ISAS, Job, available, isa, isas, load
-from robagg.kernels.reference import Rows, Sketched, complete
+from robagg.kernels.reference import complete
+from robagg.kernels.types import Rows, Sketched
 
 __all__ = ["available", "combine", "isa", "isas", "load", "measure", "shares", "sketch", "trim", "walk"]
 
@@ -40,14 +41,14 @@ def sketch(
     isa: str | None = None,
     spare: Tensor | None = None,
 ) -> Sketched:
-    """Median (d,), spread (), and the Gram matrix (m+a, m+a) of rows and anchors about the median."""
+    """Median, spread and Gram matrix; see `reference.sketch`."""
     m = len(rows) if mix is None else mix.shape[0]
     median = _take(rows[0].shape[0], compute, spare)
     spread = _zeros()
     gram = _zeros(m + len(anchors), m + len(anchors))
     _run(_SKETCH, rows, isa, anchors=anchors, weights=mix, m=m, value=median, spread=spread, gram=gram)
     square = None if mix is None else measure([median], None, isa=isa)[0]
-    return median, spread, gram, square
+    return Sketched(median, spread, gram, square)
 
 
 def trim(
@@ -104,7 +105,7 @@ def _check_range(rows: Rows, lo: int, hi: int, mix: Tensor | None) -> int:
     """How many rows are sorted."""
     m = len(rows) if mix is None else mix.shape[0]
     if not 0 <= lo < hi <= m:
-        raise ValueError(f"sorted values are wanted with 0 <= lo < hi <= {m} rows, got lo={lo}, hi={hi}")
+        raise ValueError(f"the range of sorted values must have 0 <= lo < hi <= {m} rows, got lo={lo}, hi={hi}")
     return m
 
 

@@ -1,4 +1,4 @@
-"""The loop of a rule on the Gram matrix in C (walk in cpu.c): what cuda_gram.py does on a GPU."""
+"""The loop of a rule on the Gram matrix in C (cpu_walk.h): what cuda_gram.py does on a GPU."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from robagg.kernels.cpu_library import Walk, load
-from robagg.kernels.cuda_gram import KINDS, UNBOUNDED
+from robagg.kernels.cuda_gram import FORMULAS, UNBOUNDED
+from robagg.kernels.types import Walked
 
 
 def walk(
-    kind: str,
+    formula: str,
     gram: Tensor,
     spread: Tensor,
     n: int,
@@ -22,7 +23,7 @@ def walk(
     rounding: float,
     blur: Tensor | None,
     anchor: int | None,
-) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
+) -> Walked:
     """The whole loop of a rule; arguments and results as of `cuda_gram.walk`."""
     library = load()
     assert library is not None
@@ -32,7 +33,7 @@ def walk(
     outside = torch.empty(n, dtype=torch.bool, device="cpu")
     at = room.data_ptr()
     job = Walk(
-        kind=KINDS.index(kind),
+        kind=FORMULAS.index(formula),
         size=size,
         n=n,
         f=f,
@@ -51,6 +52,6 @@ def walk(
     )
     library.robagg_walk(ctypes.byref(job))
     coefficients, reach, tau = room[:size], room[size : size + n], room[size + n]
-    if kind in UNBOUNDED:
-        return coefficients, None, None, reach
-    return coefficients, tau, outside, reach
+    if formula in UNBOUNDED:
+        return Walked(coefficients, None, None, reach)
+    return Walked(coefficients, tau, outside, reach)

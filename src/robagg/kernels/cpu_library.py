@@ -65,7 +65,7 @@ def isa() -> str:
     there = isas()
     if not there:
         raise RuntimeError("the CPU kernels are not there: build them with `python hatch_build.py` or reinstall robagg")
-    wanted = os.environ.get("ROBAGG_ISA", there[-1])
-    if wanted not in there:
-        raise ValueError(f"ROBAGG_ISA must be one of {', '.join(there)} on this machine, got {wanted}")
-    return wanted
+    choice = os.environ.get("ROBAGG_ISA", there[-1])
+    if choice not in there:
+        raise ValueError(f"ROBAGG_ISA must be one of {', '.join(there)} on this machine, got {choice}")
+    return choice

@@ -1,6 +1,6 @@
 /* The passes over the stack for one instruction set and one compute type; cpu.c includes this file once for each.
 
-   It wants from the includer: T (float or double), V (a vector of VLEN of them), NAME(x) (x with a suffix of its own),
+   It needs from the includer: T (float or double), V (a vector of VLEN of them), NAME(x) (x with a suffix of its own),
    VMIN, VMAX, FMA, SPLAT, VSUM on vectors, BLOCK (a Gram block has BLOCK x BLOCK sums: as many as there are registers)
    with its list BLOCKS, and HALVES, which widens 64 float16 to float32. With FUSED a sketch or a median of n <= 32 rows
    gets a function of its own for each n, which leaves nothing but results in memory: for float only, as code costs too.

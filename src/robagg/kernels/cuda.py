@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from robagg.kernels import cuda_source, reference
-from robagg.kernels.cuda_gram import KINDS, examine, nearest_means, neighbours, walk
+from robagg.kernels.cuda_gram import FORMULAS, examine, nearest_means, neighbours, walk
 from robagg.kernels.devices import on
-from robagg.kernels.reference import Rows, Sketched
+from robagg.kernels.types import Rows, Sketched
 
 MOST = 64
 """Rows and anchors that fit into registers; beyond that the reference runs."""
@@ -27,7 +27,7 @@ MIXED = 256
 LOOSE = 128
 """Vectors at addresses of their own that one kernel combines."""
 __all__ = [
-    "KINDS",
+    "FORMULAS",
     "MOST",
     "available",
     "combine",
@@ -98,7 +98,7 @@ def sketch(
     _launch(kernel, programs, plan, device, *where, *_coefficients(mix), *points, median, share, d, tiles)
     total = share.sum(dim=0)
     gram = total[: size * size].view(size, size)
-    return median, total[size * size], gram, total[-1] if mixed else None
+    return Sketched(median, total[size * size], gram, total[-1] if mixed else None)
 
 
 def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> tuple[Tensor, Tensor]:

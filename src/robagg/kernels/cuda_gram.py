@@ -1,4 +1,4 @@
-"""The n x n work of the rules on a CUDA device, each in one kernel: a hundred torch calls cost more than the passes.
+"""The n x n work of rules on a CUDA device, each in one kernel: a hundred torch calls cost more than the passes.
 
 The same arithmetic, in float64, as `IterativeRule.weights` with the rules' `pull`, `Sketch` and `reference.examine`.
 """
@@ -13,19 +13,21 @@ import torch
 from torch import Tensor
 
 from robagg.kernels.devices import on
+from robagg.kernels.types import Examined, Walked
 
 if TYPE_CHECKING:
     import triton.language as tl
 else:
     tl = None  # set when a kernel is built, so that this module can be imported where Triton is not installed
 
-KINDS = ("tq", "huber", "cc", "rfa", "mca")
+FORMULAS = ("tq", "huber", "cc", "rfa", "mca")
+"""How strongly a row pulls at its distance, by the names that rules state as `kernel`; cpu_walk.h keeps the order."""
 UNBOUNDED = ("rfa", "mca")
 """Those that have no tau."""
 
 
 def walk(
-    kind: str,
+    formula: str,
     gram: Tensor,
     spread: Tensor,
     n: int,
@@ -35,13 +37,13 @@ def walk(
     rounding: float,
     blur: Tensor | None,
     anchor: int | None,
-) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
-    """Coefficients (n+a,), tau () and rows outside it (n,) (None for RFA and MCA), and the last distances (n,).
+) -> Walked:
+    """All steps of a loop.
 
     Args:
-        kind: one of KINDS.
+        formula: one of FORMULAS.
         gram: (n+a, n+a) float64; spread: () float64.
-        parameter: CC's tau, RFA's smoothing, MCA's sigma (None: the median distance); nothing to the others.
+        parameter: the tau of cc, the smoothing of rfa, the sigma of mca (None: the median distance); else None.
         rounding: `Sketch.rounding`; blur: `Sketch.blur` ().
         anchor: the anchor the loop starts from; None: the centre.
     """
@@ -53,13 +55,13 @@ def walk(
     _launch(
         _walk, 1, gram.contiguous(), spread, spread if blur is None else blur, out, outside, size, n, f, iterations,
         -1 if anchor is None else anchor, bits, rounding,
-        KIND=KINDS.index(kind), ADAPT=parameter is None, BLUR=blur is not None, P=padded,
+        KIND=FORMULAS.index(formula), ADAPT=parameter is None, BLUR=blur is not None, P=padded,
         num_warps=1 if padded <= 32 else 4,
     )  # fmt: skip
     coefficients, reach, tau = out[:size], out[size : size + n], out[size + n]
-    if kind in UNBOUNDED:
-        return coefficients, None, None, reach
-    return coefficients, tau, outside.view(torch.bool), reach
+    if formula in UNBOUNDED:
+        return Walked(coefficients, None, None, reach)
+    return Walked(coefficients, tau, outside.view(torch.bool), reach)
 
 
 def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor]:
@@ -96,8 +98,8 @@ def examine(
     square: Tensor | None = None,
     grain: float = 0.0,
     alarm: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor | float]:
-    """Alarm (), spread () and blur (); see `reference.examine`. An `alarm` that is given is set in its place."""
+) -> Examined:
+    """Alarm, spread and blur; see `reference.examine`. An `alarm` that is given is set in its place."""
     size, device = len(gram), gram.device
     first = alarm is None
     alarm = torch.empty((), dtype=torch.bool, device=device) if alarm is None else alarm
@@ -107,7 +109,7 @@ def examine(
         _examine, 1, gram.contiguous(), spread, spread if square is None else square, alarm.view(torch.uint8), out,
         size, n, few, _bits(tiny), _bits(grain), FIRST=first, MIXED=square is not None, P=padded, num_warps=1,
     )  # fmt: skip
-    return (alarm, spread, 0.0) if square is None else (alarm, out[0], out[1])
+    return Examined(alarm, spread, 0.0) if square is None else Examined(alarm, out[0], out[1])
 
 
 def _bits(number: float) -> int:

@@ -13,18 +13,15 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-Rows = Tensor | Sequence[Tensor]
-"""An (n, d) tensor, or n vectors (d,)."""
-Sketched = tuple[Tensor, Tensor, Tensor, Tensor | None]
-"""What `sketch` finds."""
+from robagg.kernels.types import Examined, Rows, Sketched
 
 
 def sketch(
     rows: Rows, *, mix: Tensor | None = None, anchors: Sequence[Tensor | None] = (), compute: torch.dtype
 ) -> Sketched:
-    """Median (d,), spread V = sum_j MAD_j^2 (), and the Gram matrix (m+a, m+a) of rows and anchors about the median.
+    """Median, spread V = sum_j MAD_j^2, and the Gram matrix of rows and anchors about the median.
 
-    Of mixed rows also the squared length () of the median, by which their rounding goes; else None.
+    Of mixed rows also the squared length of the median, to which their rounding is in proportion.
 
     An anchor is a vector (d,), or None for the origin. A row that is not finite shows as a Gram diagonal entry that is
     not finite.
@@ -54,7 +51,7 @@ def sketch(
         y = torch.cat(points) - centre
         y = y.double() if wide else y
         gram += (y @ y.T).double()
-    return median, spread, gram, square
+    return Sketched(median, spread, gram, square)
 
 
 def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -82,8 +79,8 @@ def combine(
     """The sum of coefficient times vector (d,), of rows and those beside them.
 
     And whether any of it is not finite (), or an earlier `alarm` was set. Where a coefficient is missing, the last
-    vector has what the others leave of 1. On a CPU a coefficient 0 skips its vector, so that nothing is read that
-    nobody believes.
+    vector has what the others leave of 1. On a CPU a coefficient 0 skips its vector, so that a row without
+    weight is not read.
     """
     vectors = [*rows, *beside]
     coefficients = complete(coefficients, len(vectors))
@@ -111,7 +108,7 @@ def complete(coefficients: Tensor, count: int) -> Tensor:
 def check_count(coefficients: Tensor, count: int) -> Tensor:
     """The coefficients, if they are as many as the vectors or one fewer."""
     if not count - 1 <= len(coefficients) <= count:
-        raise ValueError(f"{count} vectors want {count} coefficients, or {count - 1}, got {len(coefficients)}")
+        raise ValueError(f"coefficients for {count} vectors must be {count - 1} or {count}, got {len(coefficients)}")
     return coefficients
 
 
@@ -151,7 +148,7 @@ def examine(
     square: Tensor | None = None,
     grain: float = 0.0,
     alarm: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor | float]:
+) -> Examined:
     """Whether a sketch can be computed with (), its spread () and its blur ().
 
     It cannot where a diagonal entry of the Gram matrix is not finite, or more than `few` of the first n are below
@@ -167,9 +164,9 @@ def examine(
         met = ~(squares < torch.inf).all() | ((squares[:n] < tiny).sum() > few)
     met = met if alarm is None else alarm | met
     if square is None:
-        return met, spread, 0.0
+        return Examined(met, spread, 0.0)
     blur = grain * square
-    return met, spread * (spread > blur), blur
+    return Examined(met, spread * (spread > blur), blur)
 
 
 def tiles(d: int, device: torch.device) -> Iterator[slice]:

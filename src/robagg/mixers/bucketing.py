@@ -17,7 +17,7 @@ from robagg._core.stage import Mixer
 class Bucketing(Mixer):
     """The rows in random order, s at a time (the last bucket may be short); each bucket's mean goes on.
 
-    The rule behind it works with f' = min(f, (ceil(n/s) - 1)//2): more liars than that cannot be borne by so few rows.
+    The rule behind it works with f' = min(f, (ceil(n/s) - 1)//2): so few rows tolerate no more.
 
     Args:
         s: rows in a bucket.

@@ -17,7 +17,7 @@ class NNM(Mixer):
     """Each row becomes the mean of its n-f nearest rows, itself included.
 
     Args:
-        f: how many rows may lie (a number, a share, or None for the most that n allows).
+        f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
 
     Example:
         >>> from robagg import CM

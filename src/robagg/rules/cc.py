@@ -25,8 +25,8 @@ class CC(IterativeRule):
     from the origin, so adding a constant vector to all rows does not just shift the result.
 
     Args:
-        f: how many rows may lie; used only to judge how many broken rows can be borne.
-        tau: the radius beyond which a row is drawn in.
+        f: how many rows may be Byzantine; used only to judge how many broken rows can be borne.
+        tau: the radius to which a row beyond it is clipped.
         iterations: steps of the loop.
 
     Example:
@@ -44,6 +44,7 @@ class CC(IterativeRule):
     f: F = None
     tau: float = 10.0
     iterations: int = 1
+    kernel: ClassVar[str | None] = "cc"
     aliases: ClassVar[tuple[str, ...]] = ("CenteredClipping",)
     anchors: ClassVar[tuple[str, ...]] = ("last",)
     remembers: ClassVar[bool] = True

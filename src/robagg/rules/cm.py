@@ -14,7 +14,7 @@ class CM(SortedRule):
     """The median of each coordinate; for even n the midpoint.
 
     Args:
-        f: how many rows may lie; used only to judge how many broken rows can be borne.
+        f: how many rows may be Byzantine; used only to judge how many broken rows can be borne.
 
     Example:
         >>> CM()(torch.tensor([[1.0, 5.0], [2.0, 6.0], [90.0, -7.0]]))

@@ -22,7 +22,7 @@ class Huber(IterativeRule):
     For a given tau and start this is centered clipping (`CC`): one update rule.
 
     Args:
-        f: how many rows may lie (a number, a share, or None for the most that n allows).
+        f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
         iterations: steps of the loop.
 
     Example:
@@ -37,6 +37,7 @@ class Huber(IterativeRule):
 
     f: F = None
     iterations: int = 10
+    kernel: ClassVar[str | None] = "huber"
     needs_median: ClassVar[bool] = True
     treatment: ClassVar[Treatment] = Treatment.CLIPPED
 

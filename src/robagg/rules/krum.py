@@ -20,7 +20,7 @@ class Krum(GramRule):
     This is the revised Krum of Allouah et al.; the first definition sums over n-f-2 others.
 
     Args:
-        f: how many rows may lie (a number, a share, or None for the most that n allows).
+        f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
 
     Example:
         >>> x = torch.tensor([[1.0], [1.1], [0.9], [50.0]])

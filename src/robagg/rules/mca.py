@@ -21,8 +21,8 @@ class MCA(IterativeRule):
         v <- sum_i k_i x_i / sum_i k_i,    k_i = exp(-|x_i - v|^2 / (2 sigma^2))
 
     Args:
-        f: how many rows may lie; used only to judge how many broken rows can be borne.
-        sigma: the kernel's width; None takes the median of the current distances, anew in each step.
+        f: how many rows may be Byzantine; used only to judge how many broken rows can be borne.
+        sigma: the kernel's width; None takes the median of the distances in each step.
         iterations: steps of the loop.
 
     Example:
@@ -38,6 +38,7 @@ class MCA(IterativeRule):
     f: F = None
     sigma: float | None = None
     iterations: int = 10
+    kernel: ClassVar[str | None] = "mca"
     needs_median: ClassVar[bool] = True
     length: ClassVar[str | None] = "sigma"
 

@@ -18,11 +18,11 @@ from robagg._core.tolerance import F
 
 @dataclass(frozen=True)
 class Mean(Rule):
-    """The mean of the rows, or their weighted mean with every weight capped. One liar can move it anywhere.
+    """The mean of the rows, or their weighted mean with every weight capped. One Byzantine row can move it anywhere.
 
     Args:
-        f: how many rows may lie; used only to judge how many broken rows can be borne.
-        max_weight: the largest share a row may get from `weights`, its own word about its size (1/n is always allowed).
+        f: how many rows may be Byzantine; used only to judge how many broken rows can be borne.
+        max_weight: the largest share a row may get from `weights`, which it claims itself (1/n is always allowed).
 
     Example:
         >>> Mean()(torch.tensor([[1.0], [2.0], [6.0]]))

@@ -18,7 +18,7 @@ class MultiKrum(GramRule):
     """The mean of the n-f rows with the least Krum scores. Ties: the lower index.
 
     Args:
-        f: how many rows may lie (a number, a share, or None for the most that n allows).
+        f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
 
     Example:
         >>> x = torch.tensor([[1.0], [1.1], [0.9], [50.0]])

@@ -25,7 +25,7 @@ class RFA(IterativeRule):
     It starts from the origin, so adding a constant vector to all rows does not just shift the result.
 
     Args:
-        f: how many rows may lie; used only to judge how many broken rows can be borne.
+        f: how many rows may be Byzantine; used only to judge how many broken rows can be borne.
         iterations: steps of the loop.
         smoothing: the distance below which rows weigh alike. float32 holds distances to some 3e-4 of the farthest
             row's: a smoothing below that takes float64 rows.
@@ -42,6 +42,7 @@ class RFA(IterativeRule):
     f: F = None
     iterations: int = 10
     smoothing: float = 0.1
+    kernel: ClassVar[str | None] = "rfa"
     aliases: ClassVar[tuple[str, ...]] = ("GeometricMedian",)
     anchors: ClassVar[tuple[str, ...]] = ("origin",)
     length: ClassVar[str | None] = "smoothing"

@@ -14,7 +14,7 @@ class TM(SortedRule):
     """Per coordinate, the mean of the n-2f values left when the f largest and the f smallest are dropped.
 
     Args:
-        f: how many rows may lie (a number, a share, or None for the most that n allows).
+        f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
 
     Example:
         >>> TM(f=1)(torch.tensor([[1.0], [2.0], [3.0], [90.0]]))

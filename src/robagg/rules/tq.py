@@ -25,7 +25,7 @@ class TQ(IterativeRule):
     however far it is; f = 0 gives the mean. Where no row lies within tau the value stays the median.
 
     Args:
-        f: how many rows may lie (a number, a share, or None for the most that n allows).
+        f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
         iterations: steps of the loop.
 
     Example:
@@ -40,6 +40,7 @@ class TQ(IterativeRule):
 
     f: F = None
     iterations: int = 10
+    kernel: ClassVar[str | None] = "tq"
     needs_median: ClassVar[bool] = True
 
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
