@@ -111,8 +111,8 @@ def engine(name: str, variant: Variant | None, example: tuple[Tensor, Tensor], d
     if variant is None:
         return Mapped(model, flat, flat.flatten(), WORK)
     method, last, precision, fused = variant
-    how: dict[str, Any] = {"method": method, "channels_last": last, "precision": precision}
-    dense = Dense(model, flat, flat.flatten(), WORK, example=example, **how)
+    dense = Dense(model, flat, flat.flatten(), WORK, example=example, precision=precision)
+    dense.method, dense.channels_last = method, last
     dense.fused &= fused
     return dense
 

@@ -137,7 +137,7 @@ def test_the_median_withstands_what_the_mean_does_not() -> None:
         assert 1 <= batchnorm.update(none, rows, "median", momentum=1.0).item() <= 3
     assert batchnorm.update(none, honest[:2], "median", momentum=1.0).item() == 1.5
     assert batchnorm.update(none, honest, "mean", momentum=1.0).item() == 2
-    with pytest.raises(ValueError, match="by mean or median or sequential, got 'mode'"):
+    with pytest.raises(ValueError, match="by mean or median, got 'mode'"):
         batchnorm.update(none, honest, "mode")
 
 
@@ -146,21 +146,6 @@ def test_update_is_a_moving_average() -> None:
     moved = batchnorm.update(running, torch.tensor([[2.0, 0.0]]), momentum=0.25)
     assert torch.allclose(moved, torch.tensor([1.25, 1.5]))
     assert running.tolist() == [1, 2]
-
-
-def test_sequential_is_what_a_loop_over_clients_leaves_in_torchs_layers() -> None:
-    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4))
-    twin = batchnorm.convert(copy.deepcopy(model))
-    running = batchnorm.read(twin)
-    for _ in range(2):
-        rows = []
-        for client in range(5):
-            x = torch.randn(8, 1, 6, 6) * (client + 1)
-            model(x)
-            twin(x)
-            rows.append(batchnorm.collect(twin))
-        running = batchnorm.update(running, torch.stack(rows), "sequential")
-    torch.testing.assert_close(running, torch.cat([model[1].running_mean, model[1].running_var]))
 
 
 class Odd(nn.BatchNorm1d):

@@ -8,8 +8,9 @@ from torch.nn import functional
 
 from robagg.models import batchnorm
 from robagg.models.flat import Flat
+from robagg.training import Federation
 from robagg.training.gradients.dense.engine import Dense
-from robagg.training.gradients.looped import Looped, Work
+from robagg.training.gradients.looped import Looped, Mapped, Work
 
 WORK = Work(functional.cross_entropy)
 
@@ -36,9 +37,22 @@ def loop(model: nn.Module, x: Tensor, y: Tensor, work: Work = WORK) -> tuple[Ten
     return rows, losses, statistics
 
 
-def dense(model: nn.Module, **options: object) -> Dense:
+def dense(
+    model: nn.Module, *, method: str | None = None, channels_last: bool | None = None, **options: object
+) -> Dense:
+    """The dense batch, with the ways of an accelerator where they are asked for."""
     flat = Flat(model)
-    return Dense(model, flat, flat.flatten(), WORK, **options)
+    engine = Dense(model, flat, flat.flatten(), WORK, **options)
+    engine.method = engine.method if method is None else method
+    engine.channels_last = engine.channels_last if channels_last is None else channels_last
+    return engine
+
+
+def compute_by(name: str, federation: Federation) -> Federation:
+    """The same federation, its gradients computed in the way of that name."""
+    engine = {"loop": Looped, "vmap": Mapped, "dense": Dense}[name]
+    federation.gradients = engine(federation.model, federation.flat, federation.w, federation.gradients.work)
+    return federation
 
 
 def agree(model: nn.Module, x: Tensor, y: Tensor, rtol: float = 1e-9, **options: object) -> Dense:

@@ -16,6 +16,7 @@ from robagg.models import batchnorm
 from robagg.training import Federation, Loop, Result, Settings, train
 from robagg.training.gradients.dense.engine import Dense
 from robagg.training.gradients.looped import Looped, Loss
+from training.dense_twin import compute_by
 
 Clients = list[tuple[Tensor, Tensor]]
 
@@ -80,7 +81,7 @@ def federate(
     model: nn.Module, clients: Clients, engine: str | None = None, loss: Loss = cross_entropy, **settings: object
 ) -> Federation:
     chosen = Settings(**{"rounds": 12, "batch": 8, "rate": 0.1, "evaluate_every": 4} | settings)  # type: ignore[arg-type]
-    return Federation(
+    federation = Federation(
         model,
         clients,
         parse("cm", f=1),
@@ -89,8 +90,8 @@ def federate(
         loss=loss,
         classes=2,
         settings=chosen,
-        engine=engine,
     )
+    return federation if engine is None else compute_by(engine, federation)
 
 
 def weights_of(result: Result) -> Tensor:

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-UPDATES = ("mean", "median", "sequential")
+UPDATES = ("mean", "median")
 """How clients' statistics can move the running ones; see `update`."""
 
 
@@ -179,19 +179,16 @@ def update(running: Tensor, rows: Tensor, how: str = "mean", momentum: float | T
 
     Args:
         running: as they were before.
-        rows: one row a client; only the honest ones for `mean` and `sequential`, which believe everyone: for
-            experiments that know them.
+        rows: one row a client; only the honest ones for `mean`, which believes everyone: for experiments that
+            know them.
         how: `mean`: one step towards the mean over the rows. `median`: one step towards the median, coordinate by
             coordinate, the midpoint for even n, which fewer than half of the rows cannot move out of the others'
-            range, not even with NaN. `sequential`: a step towards each row in turn, as a loop over clients that
-            share one model in PyTorch leaves them: of the last few clients above all.
+            range, not even with NaN.
         momentum: the length of a step, or of each statistic (s,).
 
     Example:
         >>> update(torch.tensor([1.0]), torch.tensor([[2.0], [3.0]]), momentum=0.5)
         tensor([1.7500])
-        >>> update(torch.tensor([1.0]), torch.tensor([[2.0], [3.0]]), "sequential", momentum=0.5)
-        tensor([2.2500])
         >>> update(torch.tensor([1.0]), torch.tensor([[1.0], [2.0], [float("nan")]]), "median", momentum=0.5)
         tensor([1.5000])
     """
@@ -201,13 +198,6 @@ def update(running: Tensor, rows: Tensor, how: str = "mean", momentum: float | T
     if how == "median":
         ordered = rows.sort(dim=0).values  # NaN sorts last: the largest of all outliers
         return running.lerp(ordered[(n - 1) // 2] / 2 + ordered[n // 2] / 2, momentum)
-    if how == "sequential":
-        steps = torch.arange(n, -1, -1, dtype=rows.dtype, device=rows.device)
-        if isinstance(momentum, Tensor):
-            left = (1 - momentum) ** steps[:, None]
-            return left[0] * running + momentum * (left[1:] * rows).sum(0)
-        left = (1 - momentum) ** steps
-        return left[0] * running + momentum * left[1:] @ rows
     raise ValueError(f"statistics are updated by {' or '.join(UPDATES)}, got {how!r}")
 
 

@@ -46,7 +46,6 @@ class Federation:
         augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
         seed: int = 0,
         device: torch.device | str = "cpu",
-        engine: str | None = None,
     ) -> None:
         n = len(clients)
         if not is_whole(f) or not 0 <= f < n:
@@ -71,7 +70,7 @@ class Federation:
         with on(self.device):
             work = Work(loss, settings.local_steps, self.rate)
             self.gradients = choose_engine(
-                engine, self.model, self.flat, self.w, work, shards=self.shards, precision=settings.precision
+                self.model, self.flat, self.w, work, shards=self.shards, precision=settings.precision
             )
         self.sent = torch.zeros(n, self.flat.d, device=self.device, dtype=self.w.dtype)
         """(n, d): the honest clients' momenta, then what the Byzantine send."""

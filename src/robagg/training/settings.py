@@ -27,10 +27,9 @@ class Settings:
     share: float = 1.0
     """The share of the clients that is asked in each round."""
     statistics: str = "mean"
-    """How running BatchNorm statistics move: "mean" over honest clients, "median" over all, or "sequential": by one
-    honest client after the other, as in a loop over clients that share one model. "batch": as "mean", but evaluation
-    normalises by the statistics of each test batch, of at most 128 samples; the model of a result in evaluation
-    mode goes by the running ones."""
+    """How running BatchNorm statistics move: "mean" over honest clients, or "median" over all. "batch": as "mean", but
+    evaluation normalises by the statistics of each test batch, of at most 128 samples; the model of a result in
+    evaluation mode uses the running ones."""
     evaluate_every: int | None = None
     """Rounds between evaluations; None: every 50, or 30 times a run if that is less often."""
     full_trace: bool = False

@@ -7,12 +7,11 @@ from torch import Tensor, nn
 
 from robagg.models.flat import Flat
 from robagg.training.gradients.dense.engine import Dense
-from robagg.training.gradients.looped import Looped, Mapped, Work
+from robagg.training.gradients.looped import Looped, Work
 from robagg.training.shards import Shards
 
 
 def choose_engine(
-    name: str | None,
     model: nn.Module,
     flat: Flat,
     w: Tensor,
@@ -20,10 +19,10 @@ def choose_engine(
     *,
     shards: Shards,
     precision: str | None = None,
-) -> Looped | Mapped | Dense:
-    """The engine called "loop", "vmap" or "dense"; None: the best.
+) -> Looped | Dense:
+    """The best engine. On a CPU that is the loop, or the dense batch where the model is of Linear layers alone.
 
-    On a GPU that is the dense batch, which compares itself with the loop on a few samples first: a model that branches
+    On a GPU it is the dense batch, which compares itself with the loop on a few samples first: a model that branches
     on the values of a whole batch may pass that, and then branches for all clients together.
 
     Args:
@@ -31,18 +30,14 @@ def choose_engine(
         precision: of gradients on a GPU; see `Settings`.
     """
     on_cpu = w.device.type == "cpu"
-    if name is None:
-        # On a CPU one large convolution is no faster than many small ones, but one large product is.
-        plain = work.steps == 1 and all(map(_is_plain, model.modules()))
-        name = "dense" if plain or not on_cpu else "loop"
-    if name == "loop":
+    # On a CPU one large convolution is no faster than many small ones, but one large product is.
+    plain = work.steps == 1 and all(map(_is_plain, model.modules()))
+    if on_cpu and not plain:
         return Looped(model, flat, w, work)
-    if name == "vmap":
-        return Mapped(model, flat, w, work)
     few = shards.draw(4, torch.Generator(w.device).manual_seed(0))
     example = shards.x[few], shards.y[few]
     dense = Dense(model, flat, w, work, example=example, precision=None if on_cpu else precision)
-    # In its stead it takes `vmap`, which on a CPU is no faster than the loop, and not for every model.
+    # In its stead it takes `Mapped`, which on a CPU is no faster than the loop, and not for every model.
     return Looped(model, flat, w, work) if on_cpu and dense.note is not None else dense
 
 

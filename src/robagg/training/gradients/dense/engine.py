@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from robagg.models import batchnorm
 from robagg.models.flat import Flat
-from robagg.training.gradients.dense.convolution import METHODS, channels_last
+from robagg.training.gradients.dense.convolution import channels_last
 from robagg.training.gradients.dense.layers import forwards, routed
 from robagg.training.gradients.dense.passes import Pass, Sink
 from robagg.training.gradients.looped import Looped, Loss, Mapped, Work
@@ -37,8 +37,6 @@ class Dense:
         w: (d,), the shared weights, to which the model is bound.
         work: what a client does in a round.
         example: batches x (clients, b, ...), y to check the model on; None: those of the first run.
-        method: how convolutions sum their weights' gradients, a key of `METHODS`; None: the fastest for the device.
-        channels_last: the layout of images; None: on an accelerator.
         precision: "float32", "tf32" (products), "bfloat16" (activations too; gradients are summed and laid down in the
             weights' own); None: as torch is set, which by default is TF32 in convolutions only.
 
@@ -59,19 +57,17 @@ class Dense:
         work: Work,
         *,
         example: tuple[Tensor, Tensor] | None = None,
-        method: str | None = None,
-        channels_last: bool | None = None,
         precision: str | None = None,
     ) -> None:
-        if method is not None and method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
         if precision not in PRECISIONS:
             raise ValueError(f"precision must be float32, tf32 or bfloat16, got {precision!r}")
         self.model, self.flat, self.w, self.work, self.precision = model, flat, w, work, precision
         flat.bind(w)
         kernels = w.device.type == "cuda" and importlib.util.find_spec("triton") is not None
-        self.channels_last = w.device.type != "cpu" if channels_last is None else channels_last
-        self.method = method or ("loop" if w.device.type == "cpu" else "implicit" if kernels else "unfold")
+        # The fastest ways there are: images with their channels last on an accelerator, and how convolutions sum their
+        # weights' gradients.
+        self.channels_last = w.device.type != "cpu"
+        self.method = "loop" if w.device.type == "cpu" else "implicit" if kernels else "unfold"
         self.fused = kernels
         self.layers = [module for module in model.modules() if forwards(module) is not None]
         self.note = _unreached(model, flat, work)
@@ -189,7 +185,8 @@ def _compare(model: nn.Module, work: Work, x: Tensor, y: Tensor) -> str | None:
             module.eval()
     flat = Flat(twin)
     x = x.double() if x.is_floating_point() else x
-    dense = Dense(twin, flat, flat.flatten(), work, channels_last=False)
+    dense = Dense(twin, flat, flat.flatten(), work)
+    dense.channels_last = False
     dense.checked = True
     wanted = torch.empty(len(x), flat.d, dtype=torch.float64, device=x.device)
     try:
