@@ -22,7 +22,7 @@ COMMANDS = (
     "run",
     "sweep",
     "show",
-    "certify",
+    "worst-case",
     "paper",
     "report",
     "playground",
@@ -73,7 +73,7 @@ def test_every_help_page_has_an_example(command: str) -> None:
         ("paper", "list, or one of fig1"),
         ("sweep", "the sweep, in TOML"),
         ("show", "a store, or a file"),
-        ("certify", "A rule or a pipeline"),
+        ("worst-case", "A rule or a pipeline"),
         ("list", "what to list"),
     ],
 )
@@ -139,13 +139,13 @@ def test_demo_shows_the_table_and_draws_the_picture(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_list_run_and_certify_know_a_rule_of_ones_own() -> None:
+def test_list_run_and_worst_case_know_a_rule_of_ones_own() -> None:
     own = ("--plugin", str(PLUGIN))
     assert "nearmedian" in {entry["name"] for entry in json.loads(call("list", "rules", "--json", *own))}
     forget(PLUGIN)
     assert "nearmedian" in call("run", "--rule", "nearmedian", "--rounds", "2", "--device", "cpu", *own)
     forget(PLUGIN)
-    assert "worst ratio found" in call("certify", "nearmedian", "--n", "5", "--budget", "500", *own)
+    assert "worst ratio found" in call("worst-case", "nearmedian", "--n", "5", "--budget", "500", *own)
 
 
 def test_list_shows_brackets_of_a_docstring(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_data_split_shows_who_holds_what(tmp_path: Path) -> None:
         (("run", "--plugin", "syntax.py"), "syntax.py is not valid Python: invalid syntax (syntax.py, line 2)"),
         (("run", "--plugin", "misspelt.py"), "NearMedian does not define weights"),
         (("run", "--rho", "0.9", "--split", "iid"), "give --split or --rho"),
-        (("certify", "cm", "--tau", "true"), "only TQ and Huber, standing alone, estimate a tau"),
-        (("certify", "cm", "--start", "far"), "has a start to choose"),
+        (("worst-case", "cm", "--tau", "true"), "rule must be TQ or Huber, without pre-aggregators"),
+        (("worst-case", "cm", "--start", "far"), "rule must be an iterative rule"),
         (("paper", "fig1", "--no-run", "--seeds", "2"), "fig1 trains nothing: leave out --seeds, --no-run"),
         (("paper", "theorem2", "--dry-run", "--store", "x.jsonl"), "theorem2 trains nothing: leave out --store"),
     ],

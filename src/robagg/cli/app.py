@@ -11,7 +11,6 @@ from rich.text import Text
 from robagg import __version__
 from robagg._core.tolerance import QuorumError
 from robagg.cli.catalogue import list_names
-from robagg.cli.certify import certify
 from robagg.cli.data import data_app
 from robagg.cli.demo import demo
 from robagg.cli.paper import paper
@@ -20,19 +19,20 @@ from robagg.cli.report import report
 from robagg.cli.run import run
 from robagg.cli.show import show
 from robagg.cli.sweep import sweep
+from robagg.cli.worst_case import worst_case
 from robagg.lab import StoreBusyError
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="Robust aggregation for federated learning: rules that lying clients cannot move.",
+    help="Robust aggregation for federated learning: rules that a minority of clients cannot drag away.",
 )
 app.command()(demo)
 app.command()(run)
 app.command()(sweep)
 app.command()(show)
-app.command()(certify)
+app.command("worst-case")(worst_case)
 app.command()(paper)
 app.command()(report)
 app.command()(playground)
@@ -42,7 +42,7 @@ app.add_typer(data_app, name="data")
 
 @app.callback(invoke_without_command=True)
 def show_version(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
-    """Robust aggregation for federated learning: rules that lying clients cannot move."""
+    """Robust aggregation for federated learning: rules that a minority of clients cannot drag away."""
     if version:
         typer.echo(f"robagg {__version__}")
         raise typer.Exit

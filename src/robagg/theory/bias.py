@@ -1,6 +1,7 @@
-"""Huber's bias (Theorem 2, Example 1): liars beyond tau still pull.
+"""Huber's bias (Theorem 2, Example 1): Byzantine rows beyond tau still pull.
 
-s is the length of the mean of the liars' unit directions, seen from where Huber rests: one when they stand together.
+s is the length of the mean of the Byzantine rows' unit directions, seen from where Huber rests: one when they stand
+together.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from robagg.theory.numbers import check_at_least_zero, check_delta, check_share
 def huber_bias(delta: float, s: float, variance: float = 1.0) -> float:
     """Squared distance of Huber's fixed point to the honest mean: delta s^2 / (1 - (1 + s^2) delta) Var.
 
-    For the true tau, all honest rows inside it and all liars outside; `bias_condition` says when the former is sure.
+    For the true tau, all honest rows inside it and all Byzantine ones outside; `bias_condition` says when the former
+    is sure.
 
     Args:
-        delta: share of liars.
-        s: how alike the liars' directions are, 0 to 1.
+        delta: share of Byzantine rows.
+        s: how alike the Byzantine rows' directions are, 0 to 1.
         variance: Var of the honest rows.
 
     Example:
@@ -41,7 +43,7 @@ def bias_condition(s: float, farthest: float, variance: float, *, printed: bool 
     which is smaller, so its condition lets too much pass.
 
     Args:
-        s: how alike the liars' directions are, 0 to 1.
+        s: how alike the Byzantine rows' directions are, 0 to 1.
         farthest: G, the largest distance of an honest row to the honest mean.
         variance: Var of the honest rows, above 0.
         printed: take k = G/sqrt(Var) as in print.
@@ -55,19 +57,21 @@ def bias_condition(s: float, farthest: float, variance: float, *, printed: bool 
     check_share(s=s)
     check_positive(farthest=farthest, variance=variance)
     if farthest**2 < variance * (1 - 1e-9):
-        raise ValueError(f"the farthest honest row is no nearer than the root of Var, got {farthest} and {variance}")
+        raise ValueError(f"farthest must be at least the root of variance, got {farthest} and {variance}")
     k = farthest / math.sqrt(variance) if printed else farthest**2 / variance
     root = math.sqrt(4 * k * (s - s**2) + k**2)
     return (2 * (1 + s) + k - root) / (2 * ((1 + s) ** 2 + k * (1 + s**2)))
 
 
 def huber_move(delta: float, tau: float, s: float) -> float:
-    """How far one step of Huber goes from the honest mean, liars outside tau (Example 1): delta tau s. TQ stays.
+    """How far one step of Huber goes from the honest mean (Example 1): delta tau s. TQ stays.
+
+    Byzantine rows are outside tau.
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
         tau: the radius, with all honest rows inside it.
-        s: how alike the liars' directions are, 0 to 1.
+        s: how alike the Byzantine rows' directions are, 0 to 1.
 
     Example:
         >>> huber_move(0.25, tau=2.0, s=1.0)

@@ -11,15 +11,15 @@ from robagg.theory.numbers import check_at_least_zero, check_counts, check_delta
 
 
 def kappa(rule: str | Rule, n: int, f: int) -> float | None:
-    """The paper's kappa of a rule for n rows of which f lie; None where the paper's comparison gives none.
+    """The paper's kappa of a rule for n rows of which f are Byzantine; None where the paper's comparison gives none.
 
-    A rule that was told another number of liars (`tq(f=8)`) has the kappa of that number (Theorem 4: robust as long
+    A rule with a tolerance of its own (`tq(f=8)`) has the kappa of that tolerance (Theorem 4: robust as long
     as it is at least f), or none where it is smaller than f. NNM in front makes it `kappa_behind_nnm`.
 
     Args:
         rule: a rule, or its text.
         n: rows.
-        f: liars among them.
+        f: how many of them are Byzantine.
 
     Example:
         >>> round(kappa("tq", n=20, f=6), 3)
@@ -31,13 +31,13 @@ def kappa(rule: str | Rule, n: int, f: int) -> float | None:
     """
     check_counts(n, f)
     chain = parse(rule, f=int(f))
-    told = [stage.resolve_f(n) if isinstance(stage, GO_BY_F) else int(f) for stage in chain.stages]
+    tolerances = [stage.resolve_f(n) if isinstance(stage, USE_F) else int(f) for stage in chain.stages]
     formula = next((formula for cls, formula in FORMULAS.items() if type(chain.core) is cls), None)
-    if formula is None or min(told) < f or any(not isinstance(mixer, NNM) for mixer in chain.mixers):
+    if formula is None or min(tolerances) < f or any(not isinstance(mixer, NNM) for mixer in chain.mixers):
         return None
-    value = formula(told[-1] / n)
-    for liars in reversed(told[:-1]):
-        value = kappa_behind_nnm(value, liars / n)
+    value = formula(tolerances[-1] / n)
+    for own in reversed(tolerances[:-1]):
+        value = kappa_behind_nnm(value, own / n)
     return value
 
 
@@ -45,7 +45,7 @@ def kappa_tq(delta: float) -> float:
     """TQ, Huber and CC: 4 delta / (1 - 2 sqrt(delta (1-delta))), for the true tau.
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
 
     Example:
         >>> round(kappa_tq(0.25), 3)
@@ -59,7 +59,7 @@ def kappa_cm(delta: float) -> float:
     """CM and RFA: 4 (1 + delta/(1-2 delta))^2.
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
 
     Example:
         >>> kappa_cm(0.25)
@@ -73,7 +73,7 @@ def kappa_tm(delta: float) -> float:
     """TM: 6 delta/(1-2 delta) (1 + delta/(1-2 delta)).
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
 
     Example:
         >>> kappa_tm(0.25)
@@ -87,7 +87,7 @@ def kappa_krum(delta: float) -> float:
     """Krum: 6 + 6 delta/(1-2 delta).
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
 
     Example:
         >>> kappa_krum(0.25)
@@ -102,7 +102,7 @@ def kappa_behind_nnm(kappa: float, delta: float) -> float:
 
     Args:
         kappa: that of the rule alone.
-        delta: share of liars.
+        delta: share of Byzantine rows.
 
     Example:
         >>> round(kappa_behind_nnm(9.0, 0.05), 3)
@@ -123,7 +123,7 @@ def nnm_improves(kappa: float, delta: float) -> bool:
 
     Args:
         kappa: that of the rule alone.
-        delta: share of liars.
+        delta: share of Byzantine rows.
 
     Example:
         >>> nnm_improves(9.0, 0.05), nnm_improves(9.0, 0.2)
@@ -137,11 +137,12 @@ def nnm_improves(kappa: float, delta: float) -> bool:
 def least_kappa(n: int, f: int) -> float:
     """What no rule can go below: delta/(1-2 delta) = f/(n-2f).
 
-    f honest rows at 1 and the others at 0, or the f at 1 are the liars: the same stack, so a rule must answer both.
+    f honest rows at 1 and the others at 0, or the f at 1 are the Byzantine ones: the same stack, so a rule must answer
+    both.
 
     Args:
         n: rows.
-        f: liars among them.
+        f: how many of them are Byzantine.
 
     Example:
         >>> least_kappa(11, 5)
@@ -165,5 +166,5 @@ FORMULAS = {
 }
 """The paper's comparison table. MCA has none there; Mean can have none."""
 
-GO_BY_F = (TQ, Huber, TM, Krum, NNM)
-"""What computes with the f it was told; the others carry it for broken rows only."""
+USE_F = (TQ, Huber, TM, Krum, NNM)
+"""What computes with f; the others carry it for broken rows only."""

@@ -1,4 +1,4 @@
-"""What the formulas ask of their numbers, as sentences."""
+"""Checks of the numbers that the formulas take."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from robagg._core.checks import is_number, is_whole
 
 
 def check_counts(n: int, f: int) -> None:
-    """f liars among n rows, which must be fewer than half."""
+    """f Byzantine rows among n, which must be fewer than half."""
     for name, value in (("n", n), ("f", f)):
         if not is_whole(value):
-            raise TypeError(f"{name} is wanted as a whole number of rows, got {value!r}")
+            raise TypeError(f"{name} must be a whole number of rows, got {value!r}")
     if f < 0 or n < 2 * f + 1:
-        raise ValueError(f"the theory needs f >= 0 and n >= 2f+1, got n={n}, f={f}")
+        raise ValueError(f"n must be at least 2f+1 and f at least 0, got n={n}, f={f}")
 
 
 def check_delta(delta: float) -> float:
-    """The share of liars, which must be below one half."""
+    """The share of Byzantine rows, which must be below one half."""
     _check_real("delta", delta)
     if not 0 <= delta < 0.5:
-        raise ValueError(f"delta is the share of liars, 0 <= delta < 0.5, got {delta}")
+        raise ValueError(f"delta must be a share of rows from 0 to below 0.5, got {delta}")
     return float(delta)
 
 
@@ -29,7 +29,7 @@ def check_at_least_zero(**values: float) -> None:
     for name, value in values.items():
         _check_real(name, value)
         if not 0 <= value < math.inf:
-            raise ValueError(f"{name} is wanted finite and >= 0, got {value}")
+            raise ValueError(f"{name} must be a finite number >= 0, got {value}")
 
 
 def check_share(**values: float) -> None:
@@ -37,9 +37,9 @@ def check_share(**values: float) -> None:
     for name, value in values.items():
         _check_real(name, value)
         if not 0 <= value <= 1:
-            raise ValueError(f"{name} is wanted from 0 to 1, got {value}")
+            raise ValueError(f"{name} must be a number from 0 to 1, got {value}")
 
 
 def _check_real(name: str, value: float) -> None:
     if not is_number(value):
-        raise TypeError(f"{name} is wanted as a number, got {value!r}")
+        raise TypeError(f"{name} must be a number, got {value!r}")

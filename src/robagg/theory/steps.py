@@ -12,13 +12,13 @@ from robagg.theory.numbers import check_at_least_zero, check_counts, check_delta
 
 
 def tau(n: int, f: int, distance: float, variance: float) -> float:
-    """The radius of belief: tau^2 = (n-f)/f (D^2 + Var); infinite for f = 0.
+    """The radius: tau^2 = (n-f)/f (D^2 + Var); infinite for f = 0.
 
     The true tau takes D and Var from the honest rows; the estimate takes |v - m| and V from the median and the MAD.
 
     Args:
         n: rows.
-        f: liars among them.
+        f: how many of them are Byzantine.
         distance: D of the iterate (or its distance to the median).
         variance: Var (or V).
 
@@ -35,7 +35,7 @@ def contraction(delta: float) -> float:
     """a = delta + sqrt(delta (1-delta)): what is left of D after a step, by the paper; below one for delta < 1/2.
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
 
     Example:
         >>> contraction(0.2)
@@ -51,7 +51,7 @@ def step_bound_printed(delta: float, distance: float, variance: float) -> float:
     It leaves out the honest rows that tau cuts.
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
         distance: D before the step.
         variance: Var.
 
@@ -67,10 +67,11 @@ def step_bound_printed(delta: float, distance: float, variance: float) -> float:
 def step_bound(delta: float, distance: float, variance: float) -> float:
     """The one-step bound that holds: D' <= delta D + 2 sqrt(delta (1-delta) (D^2 + Var)), with the true tau.
 
-    One root is the most that liars inside tau can pull, the other the most that honest rows outside it are missed.
+    One root is the most that Byzantine rows inside tau can pull, the other the most that is lost with honest rows
+    outside it.
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
         distance: D before the step.
         variance: Var.
 
@@ -90,7 +91,7 @@ def bound_after(k: int, delta: float, distance: float, variance: float) -> float
 
     Args:
         k: steps.
-        delta: share of liars.
+        delta: share of Byzantine rows.
         distance: D_0.
         variance: Var.
 
@@ -110,7 +111,7 @@ def steps_needed(delta: float, distance: float, variance: float) -> int:
     From there both terms of `bound_after` are alike, and their squared sum is `kappa_tq` times Var.
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
         distance: D_0.
         variance: Var, above 0.
 
@@ -123,7 +124,7 @@ def steps_needed(delta: float, distance: float, variance: float) -> int:
     delta = check_delta(delta)
     check_at_least_zero(distance=distance)
     check_positive(variance=variance)
-    if delta == 0 or distance == 0:  # without liars one step is the mean
+    if delta == 0 or distance == 0:  # without Byzantine rows one step is the mean
         return int(delta == 0)
     a = contraction(delta)
     rest = math.sqrt(delta * (1 - delta) * variance) / (1 - a)
@@ -137,7 +138,7 @@ def kappa_in_the_limit(delta: float) -> float:
     larger than `kappa_tq`, so there the paper's inequality is proved after enough steps.
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
 
     Example:
         >>> round(kappa_in_the_limit(0.1), 3), kappa_in_the_limit(0.3)

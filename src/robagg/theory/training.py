@@ -76,7 +76,7 @@ def least_gradient(delta: float, G2: float) -> float:
     """What no algorithm can go below in the worst case: delta G^2/4.
 
     Args:
-        delta: share of liars.
+        delta: share of Byzantine rows.
         G2: heterogeneity.
 
     Example:

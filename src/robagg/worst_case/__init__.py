@@ -1,4 +1,4 @@
-"""The worst stack for a rule: a search for what its (f, kappa) inequality would have to bear."""
+"""A search for the worst stack of a rule: the one on which its (f, kappa) inequality needs the largest kappa."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from robagg._core.checks import is_whole
 from robagg._core.iterative import IterativeRule
 from robagg._core.rule import Rule, parse
 from robagg.rules import TQ, Huber
-from robagg.worst_case.certificate import Certificate, Growth
 from robagg.worst_case.evaluate import Evaluate, check_walk, evaluate_batch, evaluate_each, walk
+from robagg.worst_case.found import Growth, WorstCase
 from robagg.worst_case.search import Shape, search
 
-__all__ = ["Certificate", "Growth", "certify", "walk"]
+__all__ = ["Growth", "WorstCase", "find_worst_case", "walk"]
 
 REACH = 100.0
 """How far a far start (or the origin, for rules that measure from it) may be, in roots of the honest Var."""
 TENFOLD = 5
 LAST = 16
-"""How many of the worst chains are put to the public rule."""
+"""How many of the worst stacks are evaluated again by the public call."""
 
 
-def certify(
+def find_worst_case(
     rule: str | Rule,
     n: int,
     f: int,
@@ -35,18 +35,19 @@ def certify(
     seed: int = 0,
     tau: str = "estimated",
     start: str = "median",
-) -> Certificate:
+) -> WorstCase:
     """Search for the stack on which a rule is farthest from the honest mean, in roots of the honest variance.
 
-    It maximises |R(X) - xbar|^2 / ((1/h) sum over the honest |x_i - xbar|^2) over honest and lying rows alike: random
-    starts, then steps on rows. The honest rows have Var 1 while it searches; afterwards the liars' distance, how close
-    the honest rows lie, and the distance of all rows from the origin are carried on tenfold to see what has no bound.
-    What is random in a rule (Bucketing) is drawn alike on every stack, and the liars know it.
+    It maximises |R(X) - xbar|^2 / ((1/h) sum over the honest |x_i - xbar|^2) over honest and Byzantine rows alike:
+    random starts, then steps on rows. The honest rows have Var 1 while it searches; afterwards the distance of the
+    Byzantine rows, how close the honest rows lie, and the distance of all rows from the origin are carried on tenfold
+    to see what has no bound.
+    What is random in a rule (Bucketing) is drawn alike on every stack, and the attacker knows it.
 
     Args:
         rule: a rule or a pipeline, or its text; parts that name no f of their own get this one.
         n: rows.
-        f: liars among them, 1 <= f < n/2.
+        f: how many of them are Byzantine, 1 <= f < n/2.
         d: length of a row.
         budget: how many stacks to look at.
         seed: of the search.
@@ -55,9 +56,9 @@ def certify(
             walk the steps that Theorem 3 asks for from there.
 
     Example:
-        >>> certify("cm", 5, 1, budget=3000).verdict
-        'within the bound'
-        >>> certify("mean", 5, 1, budget=3000).broken
+        >>> find_worst_case("cm", 5, 1, budget=3000).verdict
+        'the worst found is within the bound'
+        >>> find_worst_case("mean", 5, 1, budget=3000).broken
         True
     """
     began = time.perf_counter()
@@ -69,14 +70,14 @@ def certify(
         steps = max(chain.iterations, theory.steps_needed(f / n, REACH, 1.0))
     known = far or tau == "true"
     quick, sure = evaluate_batch(chain, n, seed), evaluate_each(chain, seed)
-    homeless = not known and not _follows_shifts(quick, n, d, seed)
-    shape = Shape(h, f, d, REACH if far or homeless else 0.0)
+    from_origin = not known and not _follows_shifts(quick, n, d, seed)
+    shape = Shape(h, f, d, REACH if far or from_origin else 0.0)
 
     def aggregate(points: Tensor, evaluate: Evaluate) -> Tensor:
         x = points[:, :n]
         if known and isinstance(chain, IterativeRule):
             return walk(chain, x, h, start=points[:, n] if far else None, tau=tau, steps=steps)
-        if homeless:  # the point more is where the origin is
+        if from_origin:  # the point more is where the origin is
             return evaluate(x - points[:, n:]) + points[:, n]
         return evaluate(x)
 
@@ -91,8 +92,8 @@ def certify(
     # A row on the very edge of tau may fall on either side of it: what counts is what the public rule says.
     ratios = measure(worst, sure)
     best = worst[ratios.argmax()][None]
-    origin = best[0, n] if homeless else torch.zeros(d, dtype=torch.float64)
-    return Certificate(
+    origin = best[0, n] if from_origin else torch.zeros(d, dtype=torch.float64)
+    return WorstCase(
         rule=str(chain),
         n=n,
         f=f,
@@ -104,7 +105,7 @@ def certify(
         stack=best[0, :n] - origin,
         honest=tuple(range(h)),
         value=aggregate(best, sure)[0] - origin,
-        growth=tuple(_carry_on(best, shape, lambda points: measure(points, sure), homeless)),
+        growth=tuple(_carry_on(best, shape, lambda points: measure(points, sure), from_origin)),
         evaluations=used + LAST,
         seed=seed,
         seconds=time.perf_counter() - began,
@@ -113,17 +114,17 @@ def certify(
     )
 
 
-def _carry_on(points: Tensor, shape: Shape, measure: Evaluate, homeless: bool) -> list[Growth]:
+def _carry_on(points: Tensor, shape: Shape, measure: Evaluate, from_origin: bool) -> list[Growth]:
     """The ratios as the worst stack is carried on in each way that could leave every bound behind."""
     h, n = shape.h, shape.h + shape.f
     times = 10.0 ** torch.arange(TENFOLD, dtype=torch.float64)[:, None, None]
-    liars, honest, more = list(range(h, n)), list(range(h)), list(range(n, shape.rows))
+    byzantine, honest, more = list(range(h, n)), list(range(h)), list(range(n, shape.rows))
     moves = {
-        "the liars' distance": (liars, times),
+        "the distance of the Byzantine rows": (byzantine, times),
         # A far start comes closer with the honest rows: the steps it was given are for its distance in roots of Var.
-        "how close the honest rows lie": (honest if homeless else honest + more, 1 / times),
+        "how close the honest rows lie": (honest if from_origin else honest + more, 1 / times),
     }
-    if homeless:
+    if from_origin:
         moves["the distance of all rows from the origin"] = (more, times)
     growth = []
     for along, (rows, factor) in moves.items():
@@ -142,13 +143,13 @@ def _follows_shifts(evaluate: Evaluate, n: int, d: int, seed: int) -> bool:
 def _check(chain: Rule, n: int, f: int, d: int, budget: int, tau: str, start: str) -> None:
     for name, value, least in (("n", n, 3), ("f", f, 1), ("d", d, 1), ("budget", budget, 1)):
         if not is_whole(value):
-            raise TypeError(f"certify wants {name} as a whole number, got {value!r}")
+            raise TypeError(f"{name} must be a whole number, got {value!r}")
         if value < least:
-            raise ValueError(f"certify wants {name} >= {least}, got {value}")
+            raise ValueError(f"{name} must be at least {least}, got {value}")
     if n < 2 * f + 1:
-        raise ValueError(f"certify needs n >= 2f+1, got n={n}, f={f}")
+        raise ValueError(f"n must be at least 2f+1, got n={n}, f={f}")
     if start not in ("median", "far"):
-        raise ValueError(f'start is "median" or "far", got {start!r}')
+        raise ValueError(f'start must be "median" or "far", got {start!r}')
     if start == "far" or tau != "estimated":
         check_walk(chain, tau)
     for stage in chain.stages:

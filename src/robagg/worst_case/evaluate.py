@@ -31,16 +31,16 @@ def evaluate_batch(rule: Rule, n: int, seed: int) -> Evaluate:
     """The same values for all stacks in one go, where the rule is one of the kinds that allow it; else one by one.
 
     The rule's own code runs, on sketches of all stacks at once. It is compared with the public call before it is
-    trusted, so a rule of a user's own that cannot be batched costs time and not truth.
+    trusted, so for a rule of a user's own that cannot be batched the search is slower and as right.
     """
     each = evaluate_each(rule, seed)
     if not isinstance(rule.core, GramRule | SortedRule | Mean):
         return each
-    liars = [stage.resolve_f(n) for stage in rule.stages]
+    tolerances = [stage.resolve_f(n) for stage in rule.stages]
     ready = _draw_matrices(rule, n, seed)
 
     def evaluate(x: Tensor) -> Tensor:
-        return _map(lambda rows: _aggregate(rule, rows, liars, ready), x)
+        return _map(lambda rows: _aggregate(rule, rows, tolerances, ready), x)
 
     probe = torch.randn(4, n, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     try:
@@ -59,13 +59,13 @@ def walk(
     tau: str = "estimated",
     steps: int | None = None,
 ) -> Tensor:
-    """The value (..., d) of a walking rule on stacks (..., n, d), the first h rows honest, from a start of choice.
+    """The value (..., d) of an iterative rule on stacks (..., n, d), the first h rows honest, from a start of choice.
 
     With `tau="true"` TQ and Huber take tau from the honest mean and variance instead of the median and the MAD; TQ is
     then the paper's TQ_t. It needs to know who is honest, so it is no rule.
 
     Args:
-        rule: TQ, Huber or, with its own width, another rule that walks.
+        rule: TQ, Huber or, with its own width, another iterative rule.
         x: the stacks, honest rows first.
         h: how many rows are honest.
         start: (..., d); None is the coordinate-wise median.
@@ -80,23 +80,21 @@ def walk(
     check_walk(rule, tau)
     x = x.double()
     begin = _median(x) if start is None else start.double()
-    liars = rule.resolve_f(x.shape[-2])
+    f = rule.resolve_f(x.shape[-2])
     count = rule.iterations if steps is None else steps
     if x.dim() == 2:
-        return _walk(rule, x, begin, h, liars, tau, count)
-    return _map(lambda rows, v: _walk(rule, rows, v, h, liars, tau, count), x, begin)
+        return _walk(rule, x, begin, h, f, tau, count)
+    return _map(lambda rows, v: _walk(rule, rows, v, h, f, tau, count), x, begin)
 
 
 def check_walk(rule: Rule, tau: str) -> None:
     """Refuse what has no start to choose or no tau to know."""
     if tau not in ("estimated", "true"):
-        raise ValueError(f'tau is "estimated" or "true", got {tau!r}')
+        raise ValueError(f'tau must be "estimated" or "true", got {tau!r}')
     if tau == "true" and not isinstance(rule, TQ | Huber):
-        raise ValueError(
-            f"only TQ and Huber, standing alone, estimate a tau that could be the true one; {rule} does not"
-        )
+        raise ValueError(f'rule must be TQ or Huber, without pre-aggregators, for tau="true", got {rule}')
     if not isinstance(rule, IterativeRule):
-        raise ValueError(f"only a rule that walks, standing alone, has a start to choose; {rule} does not")
+        raise ValueError(f'rule must be an iterative rule, without pre-aggregators, for start="far", got {rule}')
 
 
 def _walk(rule: IterativeRule, x: Tensor, start: Tensor, h: int, f: int, tau: str, steps: int) -> Tensor:
@@ -115,11 +113,11 @@ def _walk(rule: IterativeRule, x: Tensor, start: Tensor, h: int, f: int, tau: st
     return centre + c @ points
 
 
-def _aggregate(rule: Rule, x: Tensor, liars: list[int], ready: list[Tensor | None]) -> Tensor:
+def _aggregate(rule: Rule, x: Tensor, tolerances: list[int], ready: list[Tensor | None]) -> Tensor:
     """The value (d,) of the rule on rows (n, d), in plain torch that can be mapped over stacks."""
     names = tuple(dict.fromkeys(name for stage in rule.stages for name in stage.anchors))
     origin = x.new_zeros(len(names), x.shape[1])
-    own, *behind = liars
+    own, *behind = tolerances
     for mixer, drawn in zip(rule.mixers, ready, strict=True):
         points = torch.cat([x, origin])
         matrix = mixer.matrix(_sketch(x, origin, own, names)) if drawn is None else drawn

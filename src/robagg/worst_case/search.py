@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 FAR = 1e3
-"""How far from the honest mean, in roots of Var, the search lets a liar stand."""
+"""How far from the honest mean, in roots of Var, the search lets a Byzantine row stand."""
 CHAINS = 256
 SHARE_OF_STARTS = 0.25
 
@@ -22,7 +22,7 @@ Score = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Shape:
-    """What the search moves: h honest rows, f liars, then at most one point more (a start or an origin)."""
+    """What the search moves: h honest rows, f Byzantine ones, then at most one point more (a start or an origin)."""
 
     h: int
     f: int
@@ -75,7 +75,7 @@ def _score(score: Score, points: Tensor) -> Tensor:
 
 
 def _draw(shape: Shape, count: int, generator: torch.Generator) -> Tensor:
-    """Stacks (count, rows, d) of mixed shapes: clouds, groups, heavy tails; liars together, apart, or among others."""
+    """Stacks (count, rows, d): clouds, groups, heavy tails; Byzantine rows together, apart, or among the honest."""
 
     def normal(*size: int) -> Tensor:
         return torch.randn(*size, generator=generator, dtype=torch.float64)
@@ -102,15 +102,15 @@ def _draw(shape: Shape, count: int, generator: torch.Generator) -> Tensor:
     choice = torch.randint(h, (count, f), generator=generator)
     among = honest.gather(1, choice[:, :, None].expand(-1, -1, d)) * (0.5 + uniform(count, 1, 1))
     kind = torch.randint(5, (count, 1, 1), generator=generator)
-    liars = torch.where(kind <= 1, together, torch.where(kind == 2, scattered, opposite))
-    parts = [honest, torch.where(kind == 4, among, liars)]
+    byzantine = torch.where(kind <= 1, together, torch.where(kind == 2, scattered, opposite))
+    parts = [honest, torch.where(kind == 4, among, byzantine)]
     if shape.reach:
         parts.append(way * shape.reach ** uniform(count, 1, 1))
     return torch.cat(parts, dim=1)
 
 
 def _step(points: Tensor, shape: Shape, done: float, generator: torch.Generator) -> Tensor:
-    """One step for each chain: a coordinate, a row, all liars together or stretched, or a row put where another is."""
+    """One step for each chain: a coordinate, a row, all Byzantine rows moved or stretched, or a row put on another."""
     count, rows, d = points.shape
     h, f = shape.h, shape.f
 
@@ -120,17 +120,17 @@ def _step(points: Tensor, shape: Shape, done: float, generator: torch.Generator)
     index = torch.arange(rows)
     row = torch.randint(rows, (count, 1), generator=generator)
     chosen = (index == row)[:, :, None].double()
-    liars = ((index >= h) & (index < h + f)).double()[None, :, None]
+    byzantine = ((index >= h) & (index < h + f)).double()[None, :, None]
     # Steps from coarse to fine, finer as the search goes on, in units of how far out the moved rows are.
     size = 10 ** (-(1 + 4 * done) * torch.rand(count, 1, 1, generator=generator, dtype=torch.float64))
     length = points.square().sum(2, keepdim=True).sqrt() + 0.1
     axis = torch.nn.functional.one_hot(torch.randint(d, (count,), generator=generator), d)[:, None, :].double()
     coordinate = points + chosen * axis * normal(count, 1, 1) * size * length
     whole = points + chosen * normal(count, 1, d) * size * length
-    reach = (length * liars).sum(1, keepdim=True) / max(f, 1)
-    moved = points + liars * normal(count, 1, d) * size * reach
-    stretched = points * (1 + liars * normal(count, 1, 1) * size)
-    # Copies go from honest to honest and from liar to liar: rows that stand together are what near-worst stacks are of.
+    reach = (length * byzantine).sum(1, keepdim=True) / max(f, 1)
+    moved = points + byzantine * normal(count, 1, d) * size * reach
+    stretched = points * (1 + byzantine * normal(count, 1, 1) * size)
+    # Copies go among honest or among Byzantine rows: near-worst stacks have rows that coincide.
     peer = torch.where(row < h, torch.randint(h, (count, 1), generator=generator), _pick(h, f, count, generator))
     peer = torch.where(row < h + f, peer, row)
     copied = torch.where(chosen > 0, points.gather(1, peer[:, :, None].expand(-1, -1, d)), points)

@@ -29,10 +29,10 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """The worst stack that a search found for a rule, and what the paper promises.
+class WorstCase:
+    """The worst stack that a search found for a rule, beside the bound that the paper gives.
 
-    A found ratio is a lower bound of the worst one: the search can miss a worse stack, and never invents one.
+    Its ratio is a lower bound of the worst one: the search proves nothing, and a worse stack may exist.
     """
 
     rule: str
@@ -69,7 +69,7 @@ class Certificate:
 
     @property
     def broken(self) -> bool:
-        """Whether the liars alone, by going far, take the value as far as they like."""
+        """Whether the Byzantine rows alone, by going far, take the value as far as they like."""
         return self.growth[0].unbounded
 
     @property
@@ -87,24 +87,24 @@ class Certificate:
         if self.bound is None:
             return "no bound is known"
         if self.ratio <= self.bound * (1 + 1e-9):
-            return "within the bound"
+            return "the worst found is within the bound"
         if self.start == "far":
-            return "exceeds the bound: the bound does not cover this start"
+            return "the worst found exceeds the bound: the bound does not cover this start"
         if self.tau == "estimated":
-            return "exceeds the bound: the bound is for the true tau, not for this estimate of it"
-        return "exceeds the bound"
+            return "the worst found exceeds the bound: the bound is for the true tau, not for this estimate of it"
+        return "the worst found exceeds the bound"
 
     def describe(self) -> str:
         """What the stack looks like, in words; lengths in roots of the honest Var."""
         h = len(self.honest)
         mean, unit = self.stack[:h].mean(dim=0), _root_variance(self.stack[:h])
         x = (self.stack - mean) / unit
-        parts = [f"honest: {_tell_groups(x[:h])}", f"liars: {_tell_groups(x[h:])}"]
+        parts = [f"honest: {_format_groups(x[:h])}", f"Byzantine: {_format_groups(x[h:])}"]
         if self.start_point is not None:
             reach = float((self.start_point - mean).norm() / unit)
             parts.append(f"start {reach:.3g} away, {self.steps} steps")
         gaps = (x[h:] - (self.value - mean) / unit).norm(dim=1)
-        parts.append(f"value {math.sqrt(self.ratio):.3g} away, {_tell_range(gaps)} from the liars")
+        parts.append(f"value {math.sqrt(self.ratio):.3g} away, {_format_range(gaps)} from the Byzantine rows")
         return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _root_variance(honest: Tensor) -> Tensor:
     return (honest - honest.mean(dim=0)).square().sum().div(len(honest)).sqrt()
 
 
-def _tell_groups(x: Tensor) -> str:
+def _format_groups(x: Tensor) -> str:
     """Rows (k, d) about the honest mean, those within 0.05 of each other as one group: `5 rows 0.447 away, ...`."""
     near = torch.cdist(x, x) <= 0.05
     for _ in range(len(x)):  # neighbours of neighbours belong together
@@ -146,17 +146,17 @@ def _tell_groups(x: Tensor) -> str:
     groups: dict[int, list[int]] = {}
     for i in range(len(x)):
         groups.setdefault(int(near[i].double().argmax()), []).append(i)
-    told = []
+    parts = []
     ordered = sorted(groups.values(), key=len, reverse=True)
     for rows in ordered[:3]:
         away = float(x[rows].mean(dim=0).norm())
-        told.append(f"{len(rows)} {'row' if len(rows) == 1 else 'together'} {away:.3g} away")
+        parts.append(f"{len(rows)} {'row' if len(rows) == 1 else 'together'} {away:.3g} away")
     rest = [i for rows in ordered[3:] for i in rows]
     if rest:
-        told.append(f"{len(rest)} more {_tell_range(x[rest].norm(dim=1))} away")
-    return ", ".join(told)
+        parts.append(f"{len(rest)} more {_format_range(x[rest].norm(dim=1))} away")
+    return ", ".join(parts)
 
 
-def _tell_range(lengths: Tensor) -> str:
+def _format_range(lengths: Tensor) -> str:
     low, high = f"{float(lengths.min()):.3g}", f"{float(lengths.max()):.3g}"
     return low if low == high else f"{low} to {high}"
