@@ -31,7 +31,6 @@ bench: $(STAMP)         ## ratios to torch.mean and to ByzFL, in one run
 paper-docs: $(STAMP)    ## the paper's tables and figures from the committed results, to docs/paper
 	for name in fig1 example1 theorem2; do $(BIN)/robagg paper $$name --out docs/paper || exit 1; done
 	for store in results/paper/*.jsonl; do $(BIN)/robagg paper $$(basename $$store .jsonl) --no-run --out docs/paper || exit 1; done
-	$(BIN)/python docs/scripts/paper.py
 	$(BIN)/python docs/scripts/strengths.py
 	$(BIN)/python docs/scripts/strengths_digits.py
 
