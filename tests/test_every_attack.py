@@ -21,6 +21,8 @@ TEXTS = [
     "ga(variance=0.5)",
     "alie(z=1.5)",
     "alie(z=-1.5)",
+    "alie(jitter=0.5)",
+    "ipm(c0=1.0, jitter=0.12)",
     "ipm(c0=0.5)",
     "mimic(warmup=3)",
     "nonfinite(value='nan')",

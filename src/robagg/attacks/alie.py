@@ -28,6 +28,7 @@ class ALIE(ByFormula):
 
     Args:
         z: the strength; None: by the formula.
+        jitter: how far each client moves from that row by a vector of its own, in honest spreads (see `Jittered`).
 
     Example:
         >>> import torch
@@ -56,7 +57,7 @@ class ALIE(ByFormula):
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
         sent = torch.sub(view.mean, deviate(view.honest, view.mean), alpha=self.strength(view.n, view.f))
-        return view.send(sent), state
+        return self.spread(view, sent, state), state
 
     def describe(self, n: int, f: int) -> str:
         words = super().describe(n, f)

@@ -119,6 +119,13 @@ class View:
         """(d,) or (1, d) -> (f, d): every client sends the same row; the row is stored once."""
         return row.expand(len(self.who), self.honest.shape[1])
 
+    def pick(self, rows: Tensor) -> Tensor:
+        """The rows of those who send, of something that has one for each Byzantine client."""
+        if self.clients is None:
+            return rows
+        # Stacked from views of the rows: a list of indices would have to travel to the device.
+        return torch.stack([rows[k] for k in self.clients]) if self.clients else rows[:0]
+
     def allot(self) -> Tensor:
         """(f, d) not yet written, of the dtype and on the device of the honest rows."""
         return self.honest.new_empty((len(self.who), self.honest.shape[1]))

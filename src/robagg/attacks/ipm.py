@@ -23,6 +23,7 @@ class IPM(ByFormula):
 
     Args:
         c0: the strength; None: by the formula.
+        jitter: how far each client moves from that row by a vector of its own, in honest spreads (see `Jittered`).
 
     Example:
         >>> import torch
@@ -47,4 +48,4 @@ class IPM(ByFormula):
         return 3 * (n - f) / f if f else 0.0  # 0 where nobody is Byzantine
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
-        return view.send(view.mean * -self.strength(view.n, view.f)), state
+        return self.spread(view, view.mean * -self.strength(view.n, view.f), state), state

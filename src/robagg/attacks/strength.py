@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from robagg._core.checks import check_positive, read_number
 from robagg.attacks.base import Attack
+from robagg.attacks.jittered import Jittered
 
 
 def read_strength(attack: Attack, name: str, *, positive: bool = False) -> None:
@@ -19,13 +20,14 @@ def read_strength(attack: Attack, name: str, *, positive: bool = False) -> None:
 
 
 @dataclass(frozen=True)
-class ByFormula(Attack):
+class ByFormula(Jittered):
     """An attack whose strength, a field, is a number or None: by the formula that its paper gives."""
 
     parameter: ClassVar[str]
     """The name of that field."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if getattr(self, self.parameter) is not None:
             read_strength(self, self.parameter)
 
@@ -40,4 +42,4 @@ class ByFormula(Attack):
 
     def describe(self, n: int, f: int) -> str:
         origin = "from the formula" if getattr(self, self.parameter) is None else "as given"
-        return f"{self.parameter} = {self.strength(n, f):.3g} {origin}"
+        return f"{self.parameter} = {self.strength(n, f):.3g} {origin}{self.describe_jitter()}"
