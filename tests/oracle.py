@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 Vector = list[float]
 Rows = Sequence[Sequence[float]]
 
@@ -80,6 +82,38 @@ def multikrum(rows: Rows, f: int) -> Vector:
     scores = krum_scores(rows, f)
     best = sorted(range(n), key=lambda i: (scores[i], i))[: n - f]
     return mean([rows[i] for i in best])
+
+
+def caf(rows: Rows, f: int) -> tuple[Vector, float]:
+    """The value, and the smallest margin by which a direction, a row, the end or the least variance was decided."""
+    x = np.array(rows, dtype=float)
+    n = len(x)
+    c, steps, gap = np.ones(n), [], math.inf
+    while f and c.sum() > n - 2 * f:
+        mu = c @ x / c.sum()
+        away = x - mu
+        values, vectors = np.linalg.eigh(away.T @ (away * c[:, None]) / c.sum())
+        if values[-1] <= 1e-20:
+            return list(mu), gap
+        if len(values) > 1:
+            gap = min(gap, 1 - values[-2] / values[-1])
+        steps.append((float(values[-1]), list(mu)))
+        t = (away @ vectors[:, -1]) ** 2
+        most = max(t[c > 0])
+        left = np.where(c > 0, c * np.maximum(1 - t / most, 0), 0)
+        # A row that goes to nothing beside the one that goes first is at the mercy of rounding, and so is one that has
+        # next to nothing left.
+        gap = min([gap, abs(left.sum() - (n - 2 * f)), *(p for p in left if p > 0)])
+        gap = min([gap, *(relative_gap(float(a), float(most)) for a in t[(c > 0) & (t < most)])])
+        if sum(t[c > 0] == most) > 1:
+            gap = 0.0
+        c = left
+    if not steps:
+        return mean(rows), gap
+    steps.sort(key=lambda step: step[0])
+    if len(steps) > 1:
+        gap = min(gap, relative_gap(steps[0][0], steps[1][0]))
+    return steps[0][1], gap
 
 
 def rfa(rows: Rows, iterations: int = 10, smoothing: float = 0.1) -> Vector:

@@ -454,7 +454,7 @@ def within(value: Any, x: Any, slack: float) -> bool:
     return bool(((v / 2 >= lo) & (v / 2 <= hi)).all())
 
 
-ROBUST = ["cm", "huber", "krum", "mca", "multikrum", "rfa", "tm", "tq"]
+ROBUST = ["caf", "cm", "huber", "krum", "mca", "multikrum", "rfa", "tm", "tq"]
 FOOLABLE = {"mean", "cc"}
 """Mean has no defence; CC goes where a fixed radius lets it."""
 
@@ -732,6 +732,9 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
         case "multikrum":
             value = oracle.multikrum(rows, f)
             margins.append(gap(oracle.krum_scores(rows, f), len(rows) - f))
+        case "caf":
+            value, near = oracle.caf(rows, f)
+            margins.append(near)
         case "rfa":
             value = oracle.rfa(rows, core.iterations, core.smoothing)
         case "huber":

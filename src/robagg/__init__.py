@@ -19,7 +19,7 @@ from robagg.attacks import Attack, Setup, State, View
 from robagg.data import Dataset
 from robagg.mixers import NNM, Bucketing, Clipping
 from robagg.plugins import load_plugin
-from robagg.rules import CC, CM, MCA, RFA, TM, TQ, Huber, Krum, Mean, MultiKrum
+from robagg.rules import CAF, CC, CM, MCA, RFA, TM, TQ, Huber, Krum, Mean, MultiKrum
 from robagg.splits import Split
 from robagg.tasks import Task
 from robagg.training import Result, Settings, train
@@ -27,6 +27,7 @@ from robagg.training import Result, Settings, train
 __version__ = "0.1.0"
 
 __all__ = [
+    "CAF",
     "CC",
     "CM",
     "MCA",

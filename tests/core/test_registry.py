@@ -40,7 +40,7 @@ def test_names_that_people_know_are_understood(text: str, rule: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("tqq", r"unknown .*'tqq' \(did you mean 'tq'\?\); there are: bucketing, cc, .*tq"),
+        ("tqq", r"unknown .*'tqq' \(did you mean 'tq'\?\); there are: bucketing, caf, cc, .*tq"),
         ("xyzzy(f=2)", "unknown .*'xyzzy'; there are: bucketing"),
         ("tq(iteration=3)", r"unknown parameter of tq 'iteration' \(did you mean 'iterations'\?\); .*f, iterations"),
         ("tq(6)", r"name\(parameter=value, ...\), got 'tq\(6\)'"),

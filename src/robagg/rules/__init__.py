@@ -1,5 +1,6 @@
 """One file a rule. A new file with a Rule in it is found by its name; the names here are for type checkers."""
 
+from robagg.rules.caf import CAF
 from robagg.rules.cc import CC
 from robagg.rules.cm import CM
 from robagg.rules.huber import Huber
@@ -11,4 +12,4 @@ from robagg.rules.rfa import RFA
 from robagg.rules.tm import TM
 from robagg.rules.tq import TQ
 
-__all__ = ["CC", "CM", "Huber", "Krum", "MCA", "Mean", "MultiKrum", "RFA", "TM", "TQ"]
+__all__ = ["CAF", "CC", "CM", "Huber", "Krum", "MCA", "Mean", "MultiKrum", "RFA", "TM", "TQ"]
