@@ -86,7 +86,7 @@ def test_list_names_every_rule_and_every_attack() -> None:
     assert rules == {name for name, cls in stages.classes().items() if issubclass(cls, Rule)}
     found = {entry["name"]: entry for entry in json.loads(call("list", "attacks", "--json"))}
     assert set(found) == set(attacks.classes())
-    assert found["ipm"]["parameters"] == {"c0": None}
+    assert found["ipm"]["parameters"] == {"c0": None, "jitter": 0.0}
     assert "digits" in call("list", "tasks")
 
 

@@ -13,14 +13,15 @@ import typer
 from typer.testing import CliRunner
 
 from lab.sharing import EXAMPLES
+from robagg.cli.screen import adapt
 from robagg.cli.show import show
-from robagg.cli.sweep import sweep
 from robagg.lab import RESULTS_VERSION, execute, grid, load
+from robagg.lab.__main__ import sweep
 from robagg.report.formats import FORMATS, render
 from robagg.report.tables import list_troubles, tabulate
 
 app = typer.Typer()
-app.command()(sweep)
+app.command("sweep")(adapt(sweep))
 app.command()(show)
 
 

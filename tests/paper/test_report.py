@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from robagg.cli.app import app
 from robagg.lab.store import Store
 from robagg.paper import Experiment, Only, Place, Plan, find
+from robagg.paper import __main__ as command
 from robagg.paper.axes import CNN_RULES
 from robagg.paper.board import Board, gather
 from robagg.paper.compare import compare, find_paper_worst, list_misprints, measure_rows, summarise
@@ -240,20 +242,20 @@ def test_figures_are_drawn_as_png_and_pdf(name: str, fill: Fill, tmp_path: Path)
 def test_the_command_shows_a_store_without_running_anything(
     fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import typer
-
-    from robagg.cli import paper as command
-
     monkeypatch.setattr(command, "perform", lambda *a, **k: pytest.fail("something was run"))
-    store, app = fill(TABLE3, like_the_paper), typer.Typer()
-    app.command()(command.paper)
-    done = CliRunner().invoke(app, ["table3", "--no-run", "--store", str(store), "--out", str(tmp_path / "out")])
+    store, runner = fill(TABLE3, like_the_paper), CliRunner()
+    shown = ["paper", "table3", "--no-run", "--store", str(store)]
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    assert runner.invoke(app, shown).exit_code == 0
+    assert sorted(tmp_path.rglob("*")) == before
+    done = runner.invoke(app, [*shown, "--out", "out"])
     assert done.exit_code == 0, done.output
     assert "TQ has the best worst case for every f: holds (3 of 3)" in done.output
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"table3.md", "table3.tex"}
-    missing = CliRunner().invoke(app, ["table3", "--no-run", "--store", str(tmp_path / "no.jsonl")])
+    missing = runner.invoke(app, ["paper", "table3", "--no-run", "--store", str(tmp_path / "no.jsonl")])
     assert isinstance(missing.exception, FileNotFoundError)
-    assert "fig3" in CliRunner().invoke(app, ["list"]).output
+    assert "fig3" in runner.invoke(app, ["paper", "list"]).output
 
 
 def test_a_quick_look_is_marked_in_every_output(fill: Fill, tmp_path: Path) -> None:

@@ -9,18 +9,18 @@ from rich.console import Console
 from rich.text import Text
 
 from robagg import __version__
-from robagg._core.tolerance import QuorumError
 from robagg.cli.catalogue import list_names
 from robagg.cli.data import data_app
 from robagg.cli.demo import demo
-from robagg.cli.paper import paper
 from robagg.cli.playground import playground
 from robagg.cli.report import report
 from robagg.cli.run import run
+from robagg.cli.screen import adapt
 from robagg.cli.show import show
-from robagg.cli.sweep import sweep
 from robagg.cli.worst_case import worst_case
-from robagg.lab import StoreBusyError
+from robagg.lab.__main__ import sweep
+from robagg.lab.command_line import FAULTS
+from robagg.paper.__main__ import paper
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,10 +30,10 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(run)
-app.command()(sweep)
+app.command("sweep")(adapt(sweep))
 app.command()(show)
 app.command("worst-case")(worst_case)
-app.command()(paper)
+app.command("paper")(adapt(paper))
 app.command()(report)
 app.command()(playground)
 app.command("list")(list_names)
@@ -55,7 +55,7 @@ def run_app() -> None:
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped")
         sys.exit(130)
-    except (ValueError, TypeError, ImportError, OSError, QuorumError, StoreBusyError) as error:
+    except FAULTS as error:
         # A Text, since brackets in what a user typed are no markup.
         Console(stderr=True).print(Text.assemble(("error:", "bold red"), f" {error}"), soft_wrap=True)
         sys.exit(2)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from robagg.lab.estimation import Estimate
 from robagg.lab.run import Run
@@ -16,7 +16,7 @@ class LineWatcher(Watcher):
     """One line per run that is over."""
 
     def __init__(self, write: Callable[[str], object] | None = None) -> None:
-        self.write = write or _print
+        self.write = write or partial(print, flush=True)
         self.count = self.total = 0
 
     def begin(self, runs: Sequence[Run], todo: Sequence[Run]) -> None:
@@ -66,5 +66,15 @@ def format_summary(summary: Summary) -> list[str]:
     return lines
 
 
-def _print(text: str) -> None:
-    print(text, file=sys.stdout, flush=True)
+def align(title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Texts in columns under a head.
+
+    >>> print(align("accuracy", ["rule", "ipm"], [["tq", "97.1"], ["mean", "9.8"]]))
+    accuracy
+    rule  ipm
+    tq    97.1
+    mean  9.8
+    """
+    widths = [max(len(line[k]) for line in (head, *lines)) for k in range(len(head))]
+    rows = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) for line in (head, *lines)]
+    return "\n".join(row.rstrip() for row in ([title] if title else []) + rows)

@@ -34,6 +34,11 @@ class Summary:
     stopped: bool = False
     """By Ctrl-C; the same sweep again goes on from there."""
 
+    @property
+    def status(self) -> int:
+        """The exit status of a command that did it."""
+        return 130 if self.stopped else int(bool(self.failed))
+
     def __str__(self) -> str:
         left = self.total - self.before - self.ran
         parts = [f"{self.ran} done in {format_time(self.seconds)}", f"{self.before} were there already"]

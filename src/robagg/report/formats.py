@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 
+from robagg.lab.console import align
 from robagg.report.tables import Cell, Table
 
 FORMATS = ("terminal", "markdown", "latex", "csv")
@@ -38,7 +39,7 @@ def render(tables: Sequence[Table], form: str = "terminal", *, worst: bool | Non
 
 def render_rows(title: str, head: list[str], lines: list[list[str]], form: str) -> str:
     """Texts in rows under a head, for the terminal, Markdown or LaTeX."""
-    return {"terminal": _align, "markdown": _draw, "latex": _typeset}[form](title, head, lines)
+    return {"terminal": align, "markdown": _draw, "latex": _typeset}[form](title, head, lines)
 
 
 def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
@@ -98,12 +99,6 @@ def _label(value: object, axis: str) -> str:
 def _comment(note: str, form: str) -> str:
     plain = note.replace("*", r"\*", 1)  # Markdown would take it for a list's bullet
     return {"terminal": note, "markdown": f"\n{plain}", "latex": f"% {note}"}[form]
-
-
-def _align(title: str, head: list[str], lines: list[list[str]]) -> str:
-    widths = [max(len(line[k]) for line in (head, *lines)) for k in range(len(head))]
-    rows = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) for line in (head, *lines)]
-    return "\n".join(row.rstrip() for row in ([title] if title else []) + rows)
 
 
 def _draw(title: str, head: list[str], lines: list[list[str]]) -> str:
