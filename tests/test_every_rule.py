@@ -24,6 +24,9 @@ from robagg import Mixer, QuorumError, Rule, parse
 from robagg._core.rule import GramRule, SortedRule, stages
 from robagg._core.sketch import Sketch
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* tolerates nobody with:RuntimeWarning")
+"""Few rows allow f=0, which is said each time: tests/core/test_f_in_force.py."""
+
 RULES = [name for name, cls in stages.classes().items() if issubclass(cls, Rule)]
 MIXERS = [name for name, cls in stages.classes().items() if issubclass(cls, Mixer)]
 CHAINS = [f"{mixer} >> {rule}" for mixer in MIXERS for rule in RULES]
@@ -219,6 +222,7 @@ def test_views_of_any_layout_give_what_copies_give(text: str) -> None:
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".* tolerates nobody with")
         for view in views:
             copy = view.detach().clone().contiguous() if isinstance(view, Tensor) else np.array(view, dtype="f4")
             value = aggregate(text, view)

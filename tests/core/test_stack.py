@@ -266,8 +266,8 @@ def test_a_mask_is_never_lost() -> None:
     masked = np.ma.masked_array(np.ones(2), mask=[False, True])
     with pytest.raises(TypeError, match=r"must have no mask.*got MaskedArray"):
         ra.CC().step(np.ones((3, 2)), masked)
-    verdict = ra.CM(f=1).explain([np.ones(2), np.ones(2), masked])
-    assert verdict.reasons[2].startswith("has its vector as MaskedArray where an array without a mask must be")
+    verdict = ra.CM(f=1).explain([np.ones(2), np.ones(2), np.ones(2), masked])
+    assert verdict.reasons[3].startswith("has its vector as MaskedArray where an array without a mask must be")
 
 
 def test_rows_are_what_they_were_in_float64_too() -> None:

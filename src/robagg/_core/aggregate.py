@@ -7,6 +7,7 @@ rows looked at: the broken are dropped, and where none is broken the pass is rep
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from robagg._core.leaf import describe_kind
 from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
 from robagg._core.stack import Stack
-from robagg._core.stage import Solver
+from robagg._core.stage import Solver, describe_unprotected, find_in_force
 from robagg._core.tolerance import QuorumError
 
 
@@ -54,7 +55,8 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
     last = None if request.state is None else stack.flatten(request.state)
     if request.alarm is not None:
         _check_quorum(rule, stack)
-        outcome = _attempt(rule, request, stack, shares, last)
+        in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept))
+        outcome = _attempt(rule, request, stack, in_force, shares, last)
         request.alarm.logical_or_(outcome.alarm)
         return stack, outcome
     # A second attempt draws what the first drew, so that a broken row changes nothing but its own absence.
@@ -64,9 +66,12 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
     wide = False
     while True:
         _check_quorum(rule, stack)
+        in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept))
         ready, back = stack.tamed() if wide else (stack, 1.0)
-        outcome = _attempt(rule, request, ready, shares, last, back=back, wide=wide)
+        outcome = _attempt(rule, request, ready, in_force, shares, last, back=back, wide=wide)
         if wide or not bool(outcome.alarm):
+            if 0 in in_force and (unprotected := describe_unprotected(rule, stack.n, stack.n - len(stack.kept))):
+                warnings.warn(unprotected, RuntimeWarning, stacklevel=3)
             return stack, outcome
         broken = stack.broken_rows()
         if last is not None and not all(bool(torch.isfinite(leaf).all()) for leaf in last):
@@ -79,6 +84,8 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
 
 def _check_quorum(rule: Solver, stack: Stack) -> None:
     n, kept = stack.n, len(stack.kept)
+    if kept == n >= rule.least_n:
+        return
     short = next((stage for stage in rule.stages if stage.tolerance_left(n, n - kept) is None), None)
     if short is None and kept >= rule.least_n:
         return
@@ -95,6 +102,7 @@ def _attempt(
     rule: Solver,
     request: Request,
     stack: Stack,
+    in_force: Sequence[int],
     shares: list[float] | None,
     last: Sequence[Tensor] | None,
     *,
@@ -102,19 +110,16 @@ def _attempt(
     wide: bool = False,
 ) -> Outcome:
     """The outcome on rows `back` times smaller than they were sent, in float64 where `wide`."""
-    n, broken = stack.n, stack.n - len(stack.kept)
     names = dict.fromkeys(name for stage in rule.stages for name in stage.anchors)
     anchors = {name: _anchor(name, last, back) for name in names}
     passes = Passes(stack.leaves, anchors, wide=wide, unit=1 / back, verdict=request.verdict)
-    own, *behind = [stage.tolerance_left(n, broken) or 0 for stage in rule.stages]
-    for mixer in rule.mixers:
-        sketch = passes.distances(own) if mixer.needs_distances else passes.bare(own)
+    for mixer, f in zip(rule.mixers, in_force, strict=False):
+        sketch = passes.distances(f) if mixer.needs_distances else passes.bare(f)
         passes.push(mixer.matrix(sketch, generator=request.generator))
-        own, *behind = [mixer.tolerance_behind(passes.n, f) for f in behind]
     part = None
     if shares is not None:
         part = torch.tensor([shares[i] for i in stack.kept], dtype=torch.float64, device=stack.device)
-    outcome = rule.core.solve(passes, own, part)
+    outcome = rule.core.solve(passes, in_force[-1], part)
     return outcome if back == 1.0 else outcome.scaled(back)
 
 

@@ -65,12 +65,12 @@ class Rule(Stage):
     def explain(self, x: Any, *, weights: Any = None, generator: torch.Generator | None = None) -> Verdict:
         """The aggregate with each row's share in it, and the reason for every row that was left out or limited."""
         stack, outcome = aggregate(self, read(x), Request(weights, generator=generator, verdict=True))
-        return judge(str(self), stack, outcome)
+        return judge(self, stack, outcome)
 
     def step(self, x: Any, state: Any = None, *, generator: torch.Generator | None = None) -> tuple[Verdict, Any]:
         """The verdict and the next state: one that remembers takes its last value as state, others hand it through."""
         stack, outcome = aggregate(self, read(x), Request(None, state, generator, verdict=True))
-        verdict = judge(str(self), stack, outcome)
+        verdict = judge(self, stack, outcome)
         # A copy: who scales the value in place must not move where the next round starts.
         return verdict, copy.deepcopy(verdict.value) if self.core.remembers else state
 

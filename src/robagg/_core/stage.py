@@ -13,7 +13,7 @@ from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
 from robagg._core.registry import Named
 from robagg._core.sketch import Sketch
-from robagg._core.tolerance import read_f, resolve_f, tolerance_left
+from robagg._core.tolerance import F, read_f, resolve_f, tolerance_left
 
 
 class Stage(Named, ABC):
@@ -21,6 +21,8 @@ class Stage(Named, ABC):
 
     anchors: ClassVar[tuple[str, ...]] = ()
     """Points it starts from or measures to: "origin", or "last" for the last aggregate."""
+    tolerates: ClassVar[bool] = True
+    """Whether its f is what it protects from. Mean protects from nobody: its f only counts broken rows."""
 
     def __post_init__(self) -> None:
         given = getattr(self, "f", None)
@@ -34,6 +36,12 @@ class Stage(Named, ABC):
     def tolerance_left(self, n: int, broken: int) -> int | None:
         """f for the rows left when some of n are broken; None where there is no quorum."""
         return tolerance_left(self.resolve_f(n), n, broken)
+
+    @property
+    def f_asked(self) -> F:
+        """The f that it is to tolerate, as it was given: 0 for what has none."""
+        f: F = getattr(self, "f", 0) if self.tolerates else 0
+        return f
 
 
 @dataclass(frozen=True)
@@ -94,5 +102,36 @@ class Solver(Protocol):
     def least_n(self) -> int:
         """The fewest rows it can work on."""
 
+    @property
+    def tolerates(self) -> bool:
+        """Whether its f is what it protects from."""
+
+    @property
+    def f_asked(self) -> F:
+        """The f that it is to tolerate, as it was given."""
+
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
         """Aggregate the rows behind `passes`, of which f may be Byzantine."""
+
+
+def find_in_force(rule: Solver, n: int, broken: int = 0) -> list[int]:
+    """The f of each stage for the rows that reach it, when some of the n rows that were given are broken."""
+    left = n - broken
+    in_force = [stage.tolerance_left(n, broken) or 0 for stage in rule.stages]
+    for k, mixer in enumerate(rule.mixers, start=1):
+        left = mixer.count_behind(left)
+        in_force[k:] = [mixer.tolerance_behind(left, f) for f in in_force[k:]]
+    return in_force
+
+
+def describe_unprotected(rule: Solver, n: int, broken: int = 0) -> str:
+    """Why a stage that is to tolerate somebody tolerates nobody here; empty where all that are asked to do."""
+    for stage, f in zip(rule.stages, find_in_force(rule, n, broken), strict=True):
+        if f == 0 and stage.f_asked != 0:
+            rows = f"{n - broken} sound rows of {n}" if broken else f"n={n} rows"
+            chain = f" in {rule}" if rule.mixers else ""
+            return (
+                f"{stage.name()}{chain} tolerates nobody with {rows}: f in force is 0 where f={stage.f_asked} was "
+                "given, so one Byzantine row can move the value anywhere"
+            )
+    return ""

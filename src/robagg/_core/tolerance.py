@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any
 
@@ -31,11 +32,15 @@ def read_f(f: Any, who: str) -> F:
 
 
 def resolve_f(f: F, n: int, who: str) -> int:
-    """f for n rows, checked against n."""
+    """f for n rows, checked against n; a share is rounded up, to the most that n allows.
+
+    >>> [resolve_f(0.2, n, "a rule") for n in (2, 4, 5, 6, 20)]
+    [0, 1, 1, 2, 4]
+    """
     if f is None:
         return (n - 1) // 2
     if not isinstance(f, Integral):
-        return min(int(f * n + 1e-9), (n - 1) // 2)
+        return min(math.ceil(f * n - 1e-9), (n - 1) // 2)  # 0.28 * 25 is 7.000000000000001
     f = int(f)
     if n < 2 * f + 1:
         raise ValueError(f"{who} needs n >= 2f+1 rows, got n={n}, f={f}")

@@ -13,6 +13,8 @@ from torch import Tensor
 from robagg import kernels
 from robagg._core.outcome import Outcome, Treatment
 from robagg._core.stack import Stack
+from robagg._core.stage import Solver, describe_unprotected, find_in_force
+from robagg._core.tolerance import F, resolve_f
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,12 @@ class Verdict:
     note: str = ""
     """What holds for all rows at once, such as that none lay within tau."""
     rule: str = ""
+    f: int = 0
+    """The f in force: the rule's own, behind its pre-aggregators, on the rows that were not broken."""
+    f_asked: F = 0
+    """The f that the rule was given: a number, a share of the rows, or None for the most that n allows."""
+    unprotected: str = ""
+    """Why nobody is tolerated though somebody was to be; empty where the protection that was asked for is there."""
 
     @property
     def not_believed(self) -> list[int]:
@@ -58,6 +66,11 @@ class Verdict:
             lines.append(f"{i:>5}  {share:>7}  {shown:>9}  {reason}".rstrip())
         if self.median_weight >= 5e-5:  # below that it prints as nothing
             lines.append(f"{'rest':>5}  {100 * self.median_weight:>6.2f}%  {'':>9}  the median of all rows")
+        if self.unprotected:
+            lines.append(self.unprotected)
+        elif self.f != resolve_f(self.f_asked, n, self.rule):
+            asked = "the most that n allows" if self.f_asked is None else self.f_asked
+            lines.append(f"f in force: {self.f}, asked: {asked}")
         if self.note:
             lines.append(self.note)
         return "\n".join(lines)
@@ -74,7 +87,7 @@ def rebuild(stack: Stack, outcome: Outcome) -> Any:
     return stack.rebuild(values, stack.lower_medians())
 
 
-def judge(rule: str, stack: Stack, outcome: Outcome, *, distances_known: Tensor | None = None) -> Verdict:
+def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tensor | None = None) -> Verdict:
     """The verdict on all given rows, broken ones included.
 
     `distances_known` (of the rows that are not broken) saves the pass that measures how far they are from the value.
@@ -84,6 +97,7 @@ def judge(rule: str, stack: Stack, outcome: Outcome, *, distances_known: Tensor 
     distances = torch.full((n,), math.nan, dtype=torch.float64, device="cpu")
     rejected = torch.ones(n, dtype=torch.bool, device="cpu")
     kept = list(stack.kept)
+    lost = n - len(kept)
     if outcome.weights is not None:
         weights[kept] = outcome.weights.cpu()
     distances[kept] = measure(stack, outcome.values) if distances_known is None else distances_known.cpu()
@@ -113,7 +127,10 @@ def judge(rule: str, stack: Stack, outcome: Outcome, *, distances_known: Tensor 
         rejected=rejected,
         reasons=tuple(reasons.get(i, "") for i in range(n)),
         note=note,
-        rule=rule,
+        rule=str(rule),
+        f=find_in_force(rule, n, lost)[-1] if rule.core.tolerates else 0,
+        f_asked=rule.core.f_asked,
+        unprotected=describe_unprotected(rule, n, lost),
     )
 
 

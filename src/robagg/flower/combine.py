@@ -61,7 +61,7 @@ def combine(
     left, outcome = aggregate(rule, stack, Request(state=state, verdict=not isinstance(rule.core, SortedRule)))
     # A rule that walks to its centre knows how far the rows are from it, and needs no other pass.
     known = None if rule.mixers else outcome.reach
-    verdict = judge(str(rule), left, outcome, distances_known=known)
+    verdict = judge(rule, left, outcome, distances_known=known)
     values: dict[str, Flat] = dict(verdict.value)
     state = verdict.value if rule.core.remembers else state
     if max_weight is not None:

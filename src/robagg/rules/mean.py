@@ -38,6 +38,7 @@ class Mean(Rule):
     f: F = None
     max_weight: float = 0.1
     aliases: ClassVar[tuple[str, ...]] = ("Average",)
+    tolerates: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
