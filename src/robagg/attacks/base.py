@@ -170,9 +170,9 @@ def parse(text: str, **defaults: Any) -> Attack:
     """Read an attack from text; `defaults` fill those fields it has and the text leaves out.
 
     >>> from robagg.attacks import parse
-    >>> parse("ipm(c0=1)")
-    IPM(c0=1.0)
-    >>> parse("A-Little-Is-Enough", z=1.5)
-    ALIE(z=1.5)
+    >>> str(parse("ipm(c0=1)"))
+    'ipm(c0=1.0)'
+    >>> str(parse("A-Little-Is-Enough", z=1.5))
+    'alie(z=1.5)'
     """
     return attacks.parse(text, **defaults)
