@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from robagg.plugins import forget, list_plugins
+from robagg.lab.plugins import forget, list_plugins
 
 torch.set_num_threads(1)
 # Where Flower is not installed its strategy cannot be imported, so its doctests cannot be looked for.

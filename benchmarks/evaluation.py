@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from jobs import ATTACKS, begin, gather
+from robagg.lab.plugins import load_plugin
 from robagg.models.batchnorm import ClientBatchNorm
 from robagg.paper import tq_table3
-from robagg.plugins import load_plugin
 from robagg.tasks.base import tasks
 from robagg.training import Loop
 

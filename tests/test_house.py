@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import json
+import re
 import subprocess
 import sys
 from dataclasses import fields
+from graphlib import TopologicalSorter
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -15,59 +20,96 @@ from robagg import Mixer, Rule
 from robagg._core.rule import stages
 
 HOUSE = Path(robagg.__file__).parent
-FLOORS = [
-    {"kernels"},
-    {"_core"},
-    {"rules", "mixers"},
-    {"theory", "worst_case"},
-    {"attacks"},
-    {"data", "models", "splits"},
-    {"training"},
-    {"tasks"},
-    {"plugins"},
-    {"lab"},
-    {"report"},
-    {"paper"},
-    {"cli", "__main__"},
-]
-"""Lower floors do not know of upper ones. `flower` stands beside the house, on `rule` and what is below the rules."""
-LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
+ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for path in HOUSE.rglob("*.py") if path != HOUSE / "__init__.py")
+PRIVATE = {"_core", "kernels", "cli", "paper"}
+"""Packages that users do not import from."""
+TREES = {"_core": "core", "documents": "documents", "packaging": "packaging"}
+"""Folders of tests that are not named after a package."""
 
 
-def part_of(path: Path) -> str:
-    return path.relative_to(HOUSE).with_suffix("").parts[0]
-
-
-def imported_parts(path: Path) -> set[str]:
-    """The parts of the package that a module imports, wherever in it the import stands."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are written in full"
-            if node.module == "robagg":
-                found |= {alias.name for alias in node.names if (HOUSE / alias.name).exists() or alias.name in LEVEL}
-            elif (node.module or "").startswith("robagg."):
-                found.add((node.module or "").split(".")[1])
-        elif isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("robagg.")}
-    return found
+@pytest.fixture(scope="module")
+def imports() -> ModuleType:
+    """docs/scripts/imports.py, which knows the floors and reads the imports."""
+    spec = importlib.util.spec_from_file_location("imports", ROOT / "docs" / "scripts" / "imports.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(HOUSE)))
-def test_imports_point_one_way(path: Path) -> None:
-    part = part_of(path)
-    if part == "flower":
-        allowed = LEVEL["rules"]
-    else:
-        assert part in LEVEL, f"say in FLOORS on which floor {part} lives"
-        allowed = LEVEL[part]
-    for other in imported_parts(path) - {part}:
-        assert LEVEL[other] <= allowed, f"{path.name} of {part} imports {other}, which is above it"
+def test_imports_point_down(path: Path, imports: ModuleType) -> None:
+    part, *below = path.relative_to(HOUSE).with_suffix("").parts
+    if below:
+        found = imports.join_packages({imports.name_module(path): imports.read_imports()[imports.name_module(path)]})
+        assert found[part] <= imports.allow(part), f"{path.name} of {part} may not import {found[part]}"
+    for node in ast.walk(ast.parse(path.read_text())):
+        assert not isinstance(node, ast.ImportFrom) or node.level == 0, f"{path}: imports are written in full"
 
 
-def test_some_import_is_seen() -> None:
-    assert imported_parts(HOUSE / "rules" / "tq.py") == {"_core"}
+def test_no_module_or_package_imports_itself_by_way_of_others(imports: ModuleType) -> None:
+    """Lazy imports and those for type checkers count."""
+    found = imports.read_imports()
+    assert "robagg.training.gradients.triton.weights" in found["robagg.training.gradients.dense.convolution"]  # lazy
+    assert {"robagg.rules", "robagg._core.stage"} <= found["robagg"]
+    for graph in (found, imports.join_packages(found)):
+        list(TopologicalSorter(graph).static_order())  # raises where there is a circle
+
+
+def test_the_picture_of_the_imports_is_what_the_code_has(imports: ModuleType) -> None:
+    drawn = imports.draw(imports.join_packages(imports.read_imports()))
+    assert imports.PICTURE.read_text() == drawn, "run python docs/scripts/imports.py"
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for path in HOUSE.glob("*/__init__.py"):
+        assert f">{path.parent.name}</text>" in drawn
+        assert f"`{path.parent.name}`" in page, f"docs/architecture.md does not say what {path.parent.name} holds"
+
+
+def read_programs(text: str, name: str) -> str:
+    """The Python in a page, a notebook or a file."""
+    if name.endswith(".ipynb"):
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        return "\n".join("".join(cell["source"]) for cell in cells)
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return "\n".join(blocks) if name.endswith(".md") else text
+
+
+def test_examples_and_pages_import_public_names_only() -> None:
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "examples").rglob("*")]
+    files += [path for path in (ROOT / "docs").rglob("*") if "scripts" not in path.parts]
+    seen = set()
+    for path in files:
+        if path.suffix not in (".py", ".md", ".ipynb"):
+            continue
+        for node in ast.walk(ast.parse(read_programs(path.read_text(), path.name))):
+            if isinstance(node, ast.Import):
+                assert not any(alias.name.startswith("robagg.") for alias in node.names), path
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "robagg":
+                _, *below = (node.module or "").split(".")
+                assert len(below) < 2, f"{path} imports from {node.module}"
+                assert not PRIVATE & set(below), f"{path} imports from {node.module}"
+                if below == ["flower"]:  # it may not be installed here
+                    continue
+                public = importlib.import_module(node.module or "").__all__
+                assert {alias.name for alias in node.names} <= set(public), f"{path} takes what {node.module} hides"
+                seen.add(path.suffix)
+    assert seen == {".py", ".md", ".ipynb"}
+
+
+def test_the_page_of_names_says_which_packages_are_public() -> None:
+    page = (ROOT / "docs" / "api.md").read_text().partition("Everything else is private")[0]
+    for path in HOUSE.glob("*/__init__.py"):
+        name = path.parent.name
+        assert (f"`robagg.{name}`" in page) == (name not in PRIVATE), name
+
+
+def test_tests_stand_where_what_they_test_stands() -> None:
+    packages = {TREES.get(path.parent.name, path.parent.name) for path in HOUSE.glob("*/__init__.py")}
+    for folder in ROOT.glob("tests/*/"):
+        if folder.name != "__pycache__":
+            assert folder.name in packages | set(TREES.values()), f"no package is called {folder.name}"
 
 
 def test_one_file_holds_one_class_and_is_named_after_it() -> None:

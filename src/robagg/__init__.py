@@ -15,16 +15,15 @@ from robagg._core.sketch import Sketch
 from robagg._core.stage import Mixer
 from robagg._core.tolerance import F, QuorumError
 from robagg._core.verdict import Verdict
+from robagg._version import __version__ as __version__
 from robagg.attacks import Attack, Setup, State, View
 from robagg.data import Dataset
+from robagg.lab.plugins import load_plugin
 from robagg.mixers import NNM, Bucketing, Clipping
-from robagg.plugins import load_plugin
 from robagg.rules import CAF, CC, CM, MCA, RFA, TM, TQ, Huber, Krum, Mean, MultiKrum
 from robagg.splits import Split
 from robagg.tasks import Task
 from robagg.training import Result, Settings, train
-
-__version__ = "0.1.0"
 
 __all__ = [
     "CAF",

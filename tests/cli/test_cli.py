@@ -15,7 +15,7 @@ from lab.sharing import EXAMPLES
 from robagg._core.rule import Rule, stages
 from robagg.attacks import attacks
 from robagg.cli.app import app, run_app
-from robagg.plugins import forget
+from robagg.lab.plugins import forget
 
 COMMANDS = (
     "demo",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab.sharing import EXAMPLES
-from robagg.plugins import forget, load_plugin
+from robagg.lab.plugins import forget, load_plugin
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from robagg._core.rule import stages
 from robagg.lab import Options, Run, Store, execute, grid, load, read_sweep, sweep
 from robagg.lab.estimation import estimate
 from robagg.lab.loading import keep_newest
-from robagg.plugins import GROUP, find_plugins, forget, list_plugins, load_entry_points, load_plugin
+from robagg.lab.plugins import GROUP, find_plugins, forget, list_plugins, load_entry_points, load_plugin
 from robagg.report.tables import tabulate
 
 RULE = """
@@ -245,7 +245,7 @@ def test_installed_packages_offer_plugins(tmp_path: Path, monkeypatch: pytest.Mo
         assert [plugin.names for plugin in loaded] == [("offered",)]
         assert find_plugins(robagg.parse("offered", f=2)).keys() == {"Offered"}
     finally:
-        from robagg import plugins
+        from robagg.lab import plugins
         from robagg._core.rule import stages
 
         stages.remove("offered")

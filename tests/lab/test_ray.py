@@ -8,7 +8,7 @@ import pytest
 
 from lab.test_pool import TRAPS
 from robagg.lab import Options, Store, grid, sweep
-from robagg.plugins import forget, load_plugin
+from robagg.lab.plugins import forget, load_plugin
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 
 import robagg.paper
 from robagg.lab import Run
+from robagg.lab.plugins import load_plugin
 from robagg.lab.store import Record, Store
-from robagg.plugins import load_plugin
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = [Path(robagg.paper.__file__).with_name(name) for name in ("tq_true.py", "tq_varied.py")]

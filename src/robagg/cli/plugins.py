@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from robagg.plugins import load_entry_points, load_plugin
+from robagg.lab.plugins import load_entry_points, load_plugin
 
 PluginFiles = Annotated[
     list[Path] | None, typer.Option("--plugin", help="a Python file with rules, attacks, tasks, ... of your own")

@@ -22,7 +22,8 @@ from robagg._core.shares import fill
 from robagg._core.stack import LARGE, read
 from robagg._core.tolerance import QuorumError
 from robagg._core.verdict import Verdict, judge
-from robagg.flower.model import Flat, GlobalModel, Spec
+from robagg.flower.model import Flat, GlobalModel
+from robagg.flower.npy import Spec
 from robagg.flower.screen import Reply
 
 

@@ -14,8 +14,8 @@ from flwr.serverapp.strategy import FedAvg
 
 from robagg.flower.combine import Combined
 from robagg.flower.metrics import call
-from robagg.flower.model import Flat, GlobalModel, Spec, pack
-from robagg.flower.npy import UnfitError
+from robagg.flower.model import Flat, GlobalModel, pack
+from robagg.flower.npy import Spec, UnfitError
 from robagg.flower.quote import quote
 
 SHARED = (

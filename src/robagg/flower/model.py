@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from flwr.app import Array, ArrayRecord
 
-from robagg.flower.npy import NUMPY, look, read_header
+from robagg.flower.npy import NUMPY, Spec, look, read_header
 
 STATISTICS = ("*running_mean", "*running_var", "*num_batches_tracked", "*moving_mean", "*moving_variance")
 """Names of BatchNorm's statistics in PyTorch and Keras."""
 
 Flat = np.ndarray[Any, np.dtype[Any]]
-
-
-@dataclass(frozen=True)
-class Spec:
-    """One array of the model. Arrays are kept flat, in the order in which they lie in the message."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    fortran: bool
-    header: bytes
-    """What the .npy format writes before the numbers; a reply of the same kind starts with the same bytes."""
-    aside: bool
-    """Whether it stays out of the distances: an integer array, or one that matches a pattern."""
-
-    @cached_property
-    def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @cached_property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
-
-    @property
-    def whole(self) -> bool:
-        """Whether it holds whole numbers."""
-        return self.dtype.kind in "iub"
 
 
 class GlobalModel:

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from flwr.app import Array
 
 from robagg.flower.quote import quote
-
-if TYPE_CHECKING:
-    from robagg.flower.model import Spec
 
 NUMPY = "numpy.ndarray"
 LONGEST_HEADER = 4096
@@ -23,6 +22,33 @@ LONGEST_HEADER = 4096
 
 class UnfitError(ValueError):
     """A reply cannot be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One array of the model. Arrays are kept flat, in the order in which they lie in the message."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran: bool
+    header: bytes
+    """What the .npy format writes before the numbers; a reply of the same kind starts with the same bytes."""
+    aside: bool
+    """Whether it stays out of the distances: an integer array, or one that matches a pattern."""
+
+    @cached_property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @cached_property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds whole numbers."""
+        return self.dtype.kind in "iub"
 
 
 def view(array: Array, spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
-import robagg
 from robagg import kernels
+from robagg._version import __version__
 from robagg.data import Dataset
 from robagg.lab.checkpoint import Checkpoint
 from robagg.lab.run import RESULTS_VERSION, Run
@@ -115,7 +115,7 @@ def describe_environment(device: torch.device, threads: int) -> Record:
     """Where a run is done: what may move its last digits, and nothing about whose machine it is."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     return {
-        "robagg": robagg.__version__,
+        "robagg": __version__,
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "numpy": np.__version__,

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from robagg._core.registry import split_call
+from robagg.lab.plugins import list_plugins
 from robagg.lab.run import shorten
 from robagg.lab.store import Contents, Record, Store
-from robagg.plugins import list_plugins
 
 
 def load(path: str | Path) -> list[Record]:

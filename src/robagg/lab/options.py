@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from robagg.lab.plugins import list_plugins
 from robagg.lab.run import Run
-from robagg.plugins import list_plugins
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from robagg._core.registry import Named, split_call
 from robagg._core.rule import Rule, parse
 from robagg.attacks import Mixed, attacks
 from robagg.attacks.base import Attack
-from robagg.plugins import find_plugins
+from robagg.lab.plugins import find_plugins
 from robagg.splits import Split, splits
 from robagg.tasks.base import Task, tasks
 from robagg.training import Settings

@@ -10,8 +10,8 @@ from typing import Any
 
 from robagg._core.registry import unknown
 from robagg.lab.grids import grid
+from robagg.lab.plugins import load_entry_points, load_plugin
 from robagg.lab.run import Run
-from robagg.plugins import load_entry_points, load_plugin
 
 _AXES = {
     "task": "tasks",

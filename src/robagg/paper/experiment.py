@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from robagg.lab.plugins import load_plugin
 from robagg.lab.run import Run
 from robagg.paper.axes import FIXED, Axis, Change
 from robagg.paper.claim import Claim
 from robagg.paper.only import Only
-from robagg.plugins import load_plugin
 from robagg.tasks.base import tasks
 
 QUICK_TASK = "digits"

@@ -20,7 +20,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import robagg
 from robagg.lab.execution import describe_failure
 from robagg.lab.executors.job import write_job
 from robagg.lab.options import Options
@@ -143,7 +142,7 @@ def _wait(events: Events) -> tuple[Worker, dict[str, Any] | None]:
 
 def _environment(threads: int) -> dict[str, str]:
     """Ours, with the threads of libraries that read them once, and with the place this package was imported from."""
-    home = str(Path(robagg.__file__).parents[1])
+    home = str(Path(__file__).parents[3])
     path = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
     fixed = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     return os.environ | {"PYTHONPATH": os.pathsep.join(path)} | fixed

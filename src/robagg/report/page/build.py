@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from robagg import __version__
+from robagg._version import __version__
 from robagg.report.page.gather import gather
 from robagg.report.playground import allow
 

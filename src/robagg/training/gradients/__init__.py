@@ -1,1 +1,1 @@
-"""TODO."""
+"""Gradients of all clients on one shared model: one after the other, mapped, or as one dense batch."""

@@ -6,26 +6,12 @@ G_i[o, c, k] = sum over client i's samples s and places p of g[s, o, p] * x[s, c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-if TYPE_CHECKING:
-    from robagg.training.gradients.dense.passes import Sink
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """How the kernel moves over the image."""
-
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int
+from robagg.training.gradients.dense.passes import Geometry, Sink
 
 
 def layout(x: Tensor) -> torch.memory_format:

@@ -17,8 +17,7 @@ from torch.nn import functional
 
 from robagg.models.batchnorm import ClientBatchNorm
 from robagg.training.gradients.dense import convolution, norm
-from robagg.training.gradients.dense.convolution import Geometry
-from robagg.training.gradients.dense.passes import Pass, Sink, apply, values_of
+from robagg.training.gradients.dense.passes import Geometry, Pass, Sink, apply, values_of
 
 
 def forwards(module: nn.Module) -> Callable[..., Tensor] | None:

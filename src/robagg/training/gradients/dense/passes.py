@@ -10,6 +10,17 @@ import torch
 from torch import Tensor, nn
 
 
+@dataclass(frozen=True)
+class Geometry:
+    """How the kernel moves over the image."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
 @dataclass
 class Sink:
     """Where one parameter's gradients go: rows (clients, *shape) of the stack. A second use of the parameter adds."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Triton kernels for the dense batch on a GPU."""

@@ -7,12 +7,10 @@ run can be repeated to the bit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-from robagg.training.gradients.dense.convolution import Geometry
+from robagg.training.gradients.dense.passes import Geometry, Sink
 from robagg.training.gradients.triton.jit import jit
 
 try:
@@ -20,9 +18,6 @@ try:
     import triton.language as tl
 except ImportError:  # no accelerator here: nobody calls the kernels
     triton = tl = None
-
-if TYPE_CHECKING:
-    from robagg.training.gradients.dense.passes import Sink
 
 PROGRAMS = 1056  # eight for each multiprocessor of a large device
 ROWS = (32, 3)

@@ -1,0 +1,3 @@
+"""The version of the package, for modules below its door."""
+
+__version__ = "0.1.0"
