@@ -13,6 +13,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 import robagg.attacks
+from robagg import MultiKrum
 from robagg.attacks import attacks, parse
 from robagg.attacks.base import Attack, Setup, State, View
 
@@ -28,6 +29,21 @@ TEXTS = [
     "nonfinite(value='nan')",
     "nonfinite(value='-inf')",
     "signflip(scale=2.5)",
+    "minmax(along='mean')",
+    "minmax(along='sign', scale=2.0, jitter=0.5)",
+    "minsum(along='mean')",
+    "minsum(along='sign')",
+    "heap(along='mean', jitter=0)",
+    "groups(groups=3)",
+    "groups(groups=1)",
+    "decoy(along='sign', decoys=2)",
+    "clones(of='far')",
+    "clones(of='centre')",
+    "clones(count=2, of='rim', jitter=0)",
+    "bf(scale=0.3, momentum=0.9)",
+    "optimal(aim='far', jitter=0.5)",
+    "optimal(aim='against', family='main')",
+    "mixed(attacks='optimal+minmax+bf(momentum=0.5)')",
     "mixed(attacks='lf+nonfinite+mimic(warmup=2)+bf')",
     "mixed(attacks='ga(variance=1e+20)+mixed(attacks=\"lf+alie(z=1.0)\")')",
 ]
@@ -43,6 +59,8 @@ SHAPES = [
     (11, 9, 3),
     (3, 13, 2),
 ]  # h, f, d
+RULE = MultiKrum()
+"""What the rows will meet: an attack may try them on it."""
 DTYPES = [torch.float32, torch.float64]
 
 
@@ -57,7 +75,7 @@ def look(attack: Attack, h: int, f: int, d: int, dtype: torch.dtype = torch.floa
     own = rows[h:].clone() if any(wanted) else None
     if own is not None:
         own[[not wants for wants in wanted]] = torch.nan
-    return View(rows[:h].clone(), own, n=h + f, f=f, generator=seed(number + 1))
+    return View(rows[:h].clone(), own, n=h + f, f=f, generator=seed(number + 1), rule=RULE)
 
 
 def begin(attack: Attack, view: View, number: int = 7) -> State:
@@ -146,7 +164,7 @@ def test_knowing_the_round_changes_nothing(text: str) -> None:
     for number in range(5):
         view = look(attack, 6, 8, 4, number=number)
         sent, unknown = attack.craft(view, unknown)
-        told = View(view.honest, view.own, view.n, view.f, seed(number + 1), round=number)
+        told = View(view.honest, view.own, view.n, view.f, seed(number + 1), round=number, rule=RULE)
         sent_told, known = attack.craft(told, known)
         assert_same(sent, sent_told)
         assert_same_state(known, unknown)
@@ -159,7 +177,7 @@ def test_a_sample_of_the_clients_sends_the_rows_it_would_send_among_all(text: st
     sent, _ = attack.craft(view, begin(attack, view))
     some = (1, 2, 5, 6)
     own = None if view.own is None else view.own[list(some)]
-    sent_by_some, _ = attack.craft(View(view.honest, own, view.n, view.f, clients=some), begin(attack, view))
+    sent_by_some, _ = attack.craft(View(view.honest, own, view.n, view.f, clients=some, rule=RULE), begin(attack, view))
     assert_same(sent_by_some, sent[list(some)])
 
 
@@ -171,7 +189,7 @@ def test_asks_nothing_of_the_host(text: str, shape: tuple[int, int, int]) -> Non
     state = begin(attack, view)
     with FakeTensorMode() as fake:
         own = None if view.own is None else fake.from_tensor(view.own)
-        unreal = View(fake.from_tensor(view.honest), own, view.n, view.f, view.generator)
+        unreal = View(fake.from_tensor(view.honest), own, view.n, view.f, view.generator, rule=RULE)
         sent, after = attack.craft(unreal, {key: fake.from_tensor(value) for key, value in state.items()})
     assert sent.shape == shape[1:]
     assert after.keys() == state.keys()
@@ -193,10 +211,10 @@ def test_a_captured_round_sends_what_an_eager_one_sends(text: str) -> None:
     here = look(attack, 14, 12, 1000)
     generator = torch.Generator("cuda")
     own = None if here.own is None else here.own.cuda()
-    view = View(here.honest.cuda(), own, here.n, here.f, generator)
+    view = View(here.honest.cuda(), own, here.n, here.f, generator, rule=RULE)
     start = attack.start(Setup(here.n, here.f, 1000, "cuda", generator=generator.manual_seed(0)))
     generator.manual_seed(1)
-    eager, state = attack.craft(View(view.honest, own, here.n, here.f, generator), start)
+    eager, state = attack.craft(View(view.honest, own, here.n, here.f, generator, rule=RULE), start)
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(generator)
     torch.cuda.synchronize()
@@ -249,6 +267,8 @@ def test_every_name_and_alias_finds_its_class(name: str) -> None:
         ("Gaussian", "ga"),
         ("LabelFlipping", "lf"),
         ("NoAttack", "none"),
+        ("Optimal_InnerProductManipulation", "optimal"),
+        ("Optimal_ALittleIsEnough", "optimal"),
     ],
 )
 def test_byzfl_names_are_understood(byzfl: str, ours: str) -> None:

@@ -50,6 +50,14 @@ class Passes:
         """Whether to compute each row's weight."""
         self._raw: tuple[list[Tensor], Sketch] | None = None
 
+    @classmethod
+    def of(cls, sketch: Sketch) -> Passes:
+        """Passes over rows of which only the inner products are known: for distances, and not to combine."""
+        row = sketch.gram.new_empty(0)
+        passes = cls([[row] * sketch.n], dict.fromkeys(sketch.anchors))
+        passes._raw = ([], sketch)
+        return passes
+
     @property
     def alarm(self) -> Tensor:
         """Whether a pass met numbers it cannot compute with (): NaN, Inf, or squares beyond the range."""

@@ -70,8 +70,8 @@ class Sketch:
         """For each row its n-f nearest, itself first: squared distances and indices (n, n-f). Ties: the lower index."""
         if (fused := kernels.neighbours(self.gram, self.n, self.n - self.f)) is not None:
             return fused
-        distances = self.pairwise()
-        distances.fill_diagonal_(-1)
+        itself = torch.eye(self.n, dtype=torch.bool, device=self.gram.device)
+        distances = self.pairwise().masked_fill(itself, -1)
         nearest = distances.sort(dim=1, stable=True)
         count = self.n - self.f
         return nearest.values[:, :count].clamp(min=0), nearest.indices[:, :count]

@@ -3,13 +3,20 @@
 from robagg.attacks.alie import ALIE
 from robagg.attacks.base import Attack, Setup, State, View, attacks, parse
 from robagg.attacks.bit_flip import BF
+from robagg.attacks.clones import Clones
+from robagg.attacks.decoy import Decoy
 from robagg.attacks.gaussian import GA
+from robagg.attacks.groups import Groups
+from robagg.attacks.heap import Heap
 from robagg.attacks.ipm import IPM
 from robagg.attacks.label_flip import LF
 from robagg.attacks.mimic import MIMIC
+from robagg.attacks.minmax import MinMax
+from robagg.attacks.minsum import MinSum
 from robagg.attacks.mixed import Mixed
 from robagg.attacks.no_attack import NoAttack
 from robagg.attacks.non_finite import NonFinite
+from robagg.attacks.optimal import Optimal
 from robagg.attacks.sign_flip import SignFlip
 
 __all__ = [
@@ -24,6 +31,13 @@ __all__ = [
     "NoAttack",
     "NonFinite",
     "Setup",
+    "Clones",
+    "Decoy",
+    "Groups",
+    "Heap",
+    "MinMax",
+    "MinSum",
+    "Optimal",
     "SignFlip",
     "State",
     "View",

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from robagg._core.registry import Named, Registry
+from robagg._core.rule import Rule
 
 State: TypeAlias = dict[str, Tensor]
 """What an attack remembers from round to round: tensors whose shape and dtype stay the same for the whole run."""
@@ -68,6 +69,8 @@ class View:
             None: all f of them.
         round: the number of the round from 0, where the caller knows it (a captured round does not). It may spare
             work and never changes the result.
+        rule: the rule that the rows will meet, for attacks that try their rows on it.
+        last: (d,), the last aggregate, where that rule remembers it.
         seen: what was computed from `honest` already; attacks that share a round share it.
 
     >>> View(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), None, n=3, f=1).mean
@@ -81,6 +84,8 @@ class View:
     generator: torch.Generator | None = None
     clients: tuple[int, ...] | None = None
     round: int | None = None
+    rule: Rule | None = None
+    last: Tensor | None = None
     seen: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -106,6 +111,20 @@ class View:
         if "mean" not in self.seen:
             self.seen["mean"] = self.honest.mean(0)
         return self.seen["mean"]
+
+    @property
+    def away(self) -> Tensor:
+        """(h, d) the honest rows minus their mean, in float32 at least; computed once a round and not to be changed."""
+        if "away" not in self.seen:
+            self.seen["away"] = self.honest.to(torch.promote_types(self.honest.dtype, torch.float32)) - self.mean
+        return self.seen["away"]
+
+    @property
+    def spread(self) -> Tensor:
+        """() the honest spread: the root of the mean squared distance of the honest rows from their mean."""
+        if "spread" not in self.seen:
+            self.seen["spread"] = torch.linalg.vector_norm(self.away) / len(self.away) ** 0.5
+        return self.seen["spread"]
 
     def require_own(self, attack: Attack) -> Tensor:
         """(f, d) the Byzantine clients' own gradients; refused where nobody computed them."""

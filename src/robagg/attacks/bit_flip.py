@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
 
-from robagg.attacks.base import Attack, State, View
+from robagg._core.checks import read_number
+from robagg._core.registry import LATER
+from robagg.attacks.base import Attack, Setup, State, View
+from robagg.attacks.strength import read_strength
 
 
 @dataclass(frozen=True)
 class BF(Attack):
-    """Send minus its own stochastic gradient, without momentum.
+    """Send minus its own stochastic gradient, without momentum unless one is given.
 
-    x_k = -grad_k
+    x_k = -scale g_k,    g_k <- momentum g_k + (1 - momentum) grad_k, from 0
 
     Without momentum the rows are as noisy as single batches, where honest rows are averaged over rounds.
+
+    Args:
+        scale: how many times the gradient.
+        momentum: of the Byzantine clients, from 0 to below 1; with the honest ones' own their rows move as slowly.
 
     Example:
         >>> import torch
@@ -35,8 +42,30 @@ class BF(Attack):
     def wants_gradient(self, k: int) -> bool:
         return True
 
+    scale: float = field(default=1.0, metadata=LATER)
+    momentum: float = field(default=0.0, metadata=LATER)
+
+    def __post_init__(self) -> None:
+        read_strength(self, "scale", positive=True)
+        momentum = read_number("momentum", self.momentum)
+        if not 0 <= momentum < 1:
+            raise ValueError(f"momentum must be a number from 0 to below 1, got {momentum:g}")
+        object.__setattr__(self, "momentum", momentum)
+
+    def start(self, setup: Setup) -> State:
+        """own (f, d): the momenta; nothing without momentum."""
+        return {"own": setup.zeros(setup.f, setup.d)} if self.momentum else {}
+
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
-        return view.require_own(self).neg(), state
+        rows = view.require_own(self)
+        if self.momentum:
+            kept = state["own"].clone()
+            for k, row in zip(view.who, rows, strict=True):
+                kept[k].lerp_(row, 1 - self.momentum)
+            rows, state = view.pick(kept), {"own": kept}
+        return rows.neg() if self.scale == 1 else rows * -self.scale, state
 
     def describe(self, n: int, f: int) -> str:
-        return "minus its own gradient, without momentum"
+        times = "" if self.scale == 1 else f"{self.scale:g} times "
+        memory = f"with momentum {self.momentum:g}" if self.momentum else "without momentum"
+        return f"minus {times}its own gradient, {memory}"

@@ -36,7 +36,10 @@ class Jittered(Attack):
 
     def spread(self, view: View, row: Tensor, state: State) -> Tensor:
         """(f, d): the row, moved for each client by its own vector."""
-        sent = view.send(row)
+        return self.shake(view, view.send(row), state)
+
+    def shake(self, view: View, sent: Tensor, state: State) -> Tensor:
+        """(f, d): the rows, each moved by its client's own vector."""
         return sent + self.jitter * deviate_apart(view, state["mix"]) if self.jitter else sent
 
     def describe_jitter(self) -> str:
@@ -62,7 +65,11 @@ def draw_mix(setup: Setup) -> Tensor:
 
 def weigh_apart(view: View, mix: Tensor) -> Tensor:
     """(f, h) the weights, of sum 0, by which each client's own vector is made of the honest rows."""
-    rows = view.pick(mix)
+    return fit_weights(view, view.pick(mix))
+
+
+def fit_weights(view: View, rows: Tensor) -> Tensor:
+    """Weights (k, h) of sum 0 for the honest rows of this round, from rows of `draw_mix`."""
     h = len(view.honest)
     if h < rows.shape[1]:  # some of the honest clients are asked: fewer entries, made longer
         rows = rows[:, :h] * math.sqrt(rows.shape[1] / h)

@@ -103,27 +103,25 @@ def choose(row: Tensor) -> ModuleType:
 
 def walk(formula: str, gram: Tensor, spread: Tensor, n: int, f: int, iterations: int, **more: Any) -> Walked | None:
     """The n x n loop of a formula in one kernel, where there is one (None: do it step by step); see `cuda.walk`."""
-    if formula not in cuda.FORMULAS or _only_reference():
+    if formula not in cuda.FORMULAS or _only_reference() or _is_mapped(gram):
         return None
     if gram.is_cuda and len(gram) <= cuda.MOST and cuda.available():
         return cuda.walk(formula, gram, spread, n, f, iterations, **more)
-    # A stack of matrices under vmap has no memory of its own to point at.
-    plain = type(gram) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(gram)
-    if plain and gram.device.type == "cpu" and cpu.available():
+    if type(gram) is Tensor and gram.device.type == "cpu" and cpu.available():
         return cpu.walk(formula, gram, spread, n, f, iterations, **more)
     return None
 
 
 def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor] | None:
     """Each row's nearest rows in one kernel, where there is one (None: sort them); see `cuda.neighbours`."""
-    if gram.is_cuda and n <= 2 * cuda.MOST and cuda.available() and not _only_reference():
+    if gram.is_cuda and n <= 2 * cuda.MOST and cuda.available() and not (_only_reference() or _is_mapped(gram)):
         return cuda.neighbours(gram, n, count)
     return None
 
 
 def nearest_means(gram: Tensor, n: int, count: int) -> Tensor | None:
     """The matrix of each row's nearest rows in one kernel, where there is one; see `cuda.nearest_means`."""
-    if gram.is_cuda and len(gram) <= 2 * cuda.MOST and cuda.available() and not _only_reference():
+    if gram.is_cuda and len(gram) <= 2 * cuda.MOST and cuda.available() and not (_only_reference() or _is_mapped(gram)):
         return cuda.nearest_means(gram, n, count)
     return None
 
@@ -151,6 +149,12 @@ def active(device: str | torch.device = "cpu") -> str:
     if torch.device(device).type == "cuda" and cuda.available():
         return "triton"
     return "torch"
+
+
+def _is_mapped(gram: Tensor) -> bool:
+    """Whether it is a stack of matrices under vmap, which has no memory of its own to point at."""
+    mapped: bool = torch._C._functorch.is_functorch_wrapped_tensor(gram)
+    return mapped
 
 
 @cache

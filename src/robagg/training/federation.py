@@ -98,6 +98,7 @@ class Federation:
         losses, statistics = self._compute(asked)
         self.loss.copy_(losses.mean())
         everyone = len(asked) == self.n
+        last = self.last if self.rule.core.remembers else None
         if byzantine:
             seen = self.sent[: self.h] if everyone else self.sent[honest]
             own = self.own if self.own is None or everyone else self.own[[i - self.h for i in byzantine]]
@@ -109,6 +110,8 @@ class Federation:
                 generator=self.random["attack"],
                 clients=None if everyone else tuple(i - self.h for i in byzantine),
                 round=t,
+                rule=self.rule,
+                last=last,
             )
             rows, state = self.attack.craft(view, self.state)
             if state.keys() - self.state.keys():
@@ -122,7 +125,6 @@ class Federation:
                 0, torch.tensor(byzantine, device=self.device), rows
             )
         stack = read(self.sent if everyone else [self.sent[i] for i in asked])
-        last = self.last if self.rule.core.remembers else None
         alarm = self.alarm if t is None else None
         request = Request(state=last, generator=self.random["rule"], verdict=verdict, alarm=alarm)
         stack, outcome = aggregate(self.rule, stack, request)
