@@ -13,7 +13,7 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-from robagg.report.playground import write_playground
+from robagg.report import write_playground
 
 TIGHT = re.compile(r"<mo(?: stretchy=\"false\")?>(&#x0007C;|&#x0002F;|\||/)</mo>")
 """Bars and slashes: as operators they would stand apart from what they belong to."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from robagg.report.playground import write_playground
+from robagg.report import write_playground
 
 IMAGE = Path(__file__).parents[1] / "images" / "playground.png"
 

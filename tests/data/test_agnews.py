@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from robagg.data import agnews, text_features
+from robagg.data import agnews, download, text_features
 from robagg.data.text_features import load_features, locate_minilm, remember, standardise
 from robagg.tasks.agnews import AGNews
 from robagg.tasks.agnews_minilm import AGNewsMiniLM
@@ -49,11 +49,11 @@ def test_texts_are_title_and_description_and_training_rows_are_shuffled_alike_ea
     assert again.train == texts.train and again.digest == texts.digest
 
 
-def test_rows_that_are_not_there_are_told_with_those_that_are(news: Path) -> None:
+def test_rows_that_are_not_there_are_named_with_those_that_are(news: Path) -> None:
     assert agnews.find_rows(news) == ["subset20k"]
     with pytest.raises(FileNotFoundError, match=r"robagg data get agnews.*rows='subset20k'"):
         agnews.read_texts("official", news)
-    with pytest.raises(ValueError, match="one of official, subset20k"):
+    with pytest.raises(ValueError, match="must be one of official, subset20k"):
         agnews.read_texts("some", news)
 
 
@@ -64,11 +64,12 @@ def test_only_what_is_missing_is_downloaded_and_checked(news: Path, monkeypatch:
         HTTPDownloader = staticmethod(lambda progressbar: None)
 
         @staticmethod
-        def retrieve(url: str, known_hash: str, fname: str, path: Path, downloader: object) -> None:
+        def retrieve(url: str, known_hash: str, fname: str, path: Path, downloader: object) -> Path:
             asked.append((url, known_hash))
             (path / fname).write_bytes(make_csv(12))
+            return path / fname
 
-    monkeypatch.setattr(agnews, "require", lambda *names: Pooch)
+    monkeypatch.setattr(download, "require", lambda *names: Pooch)
     monkeypatch.setitem(agnews.MD5, "train.csv", hashlib.md5(make_csv(12)).hexdigest())
     assert agnews.fetch_agnews(news, progress=False) == news / "ag_news"
     assert asked == [(agnews.HOME + "train.csv", f"md5:{agnews.MD5['train.csv']}")]
@@ -79,7 +80,7 @@ def test_only_what_is_missing_is_downloaded_and_checked(news: Path, monkeypatch:
 def test_a_changed_file_is_refused(news: Path) -> None:
     path = news / "ag_news" / "test.csv"
     path.write_bytes(path.read_bytes().replace(b"war", b"way"))
-    with pytest.raises(ValueError, match="expected MD5"):
+    with pytest.raises(ValueError, match="as published, with the MD5"):
         agnews.read_texts("subset20k", news)
     (news / "ag_news" / "train_subset20k.csv.gz").write_bytes(gzip.compress(make_csv(10))[:40])
     with pytest.raises(ValueError, match="cut off or corrupt"):

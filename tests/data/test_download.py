@@ -52,7 +52,7 @@ def transport(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Source:
     contents = {"one.gz": b"first", "two.gz": b"second"}
-    files = tuple(File(name, name, (len(c),), md5_of(c), len(c), md5_of(c)) for name, c in contents.items())
+    files = tuple(File(name, name, (len(c),), md5_of(c), md5_of(c)) for name, c in contents.items())
     source = Source("mnist", files, ("mnist",), ("http://first/", "http://second/"), (0.0,), (1.0,))
     monkeypatch.setitem(table.SOURCES, "mnist", source)
     PAGES.update({f"http://second/{name}": content for name, content in contents.items()})
@@ -84,7 +84,7 @@ def test_what_load_accepts_is_not_asked_for_again(tiny: Source, tmp_path: Path) 
 
 
 def test_the_folder_is_the_one_the_files_are_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    file = File("test_batch.bin", "test batch", (1,), md5_of(b"b"), 1, md5_of(b"b"))
+    file = File("test_batch.bin", "test batch", (1,), md5_of(b"b"), md5_of(b"b"))
     source = Source("cifar10", (file,), ("cifar10", "unpacked"), ("http://home/",), (0.0,), (1.0,), ("all.tar.gz", ""))
     monkeypatch.setitem(table.SOURCES, "cifar10", source)
     (tmp_path / "unpacked").mkdir()
@@ -128,7 +128,7 @@ def test_an_archive_is_unpacked_and_checked(monkeypatch: pytest.MonkeyPatch, tmp
     contents = {"data_batch_1.bin": b"a", "test_batch.bin": b"b", "readme.html": b"c"}
     archive = make_archive(contents)
     names = ("data_batch_1.bin", "test_batch.bin")
-    files = tuple(File(n, n, (1,), md5_of(contents[n]), 1, md5_of(contents[n])) for n in names)
+    files = tuple(File(n, n, (1,), md5_of(contents[n]), md5_of(contents[n])) for n in names)
     source = Source("cifar10", files, ("cifar10",), ("http://home/",), (0.0,), (1.0,), ("all.tar.gz", md5_of(archive)))
     monkeypatch.setitem(table.SOURCES, "cifar10", source)
     PAGES["http://home/all.tar.gz"] = archive
@@ -148,7 +148,6 @@ def test_the_published_homes_and_md5s_are_complete() -> None:
         assert all(home.startswith("http") and home.endswith("/") for home in source.homes)
         assert all(len(file.md5) == 32 == len(file.raw_md5) for file in source.files)
         assert len({file.md5 for file in source.files}) == len(source.files)
-    assert table.SOURCES["cifar10"].files[0].raw_size == 30_730_000
 
 
 def test_data_and_models_import_with_torch_and_numpy_alone() -> None:

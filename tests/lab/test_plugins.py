@@ -245,8 +245,8 @@ def test_installed_packages_offer_plugins(tmp_path: Path, monkeypatch: pytest.Mo
         assert [plugin.names for plugin in loaded] == [("offered",)]
         assert find_plugins(robagg.parse("offered", f=2)).keys() == {"Offered"}
     finally:
-        from robagg.lab import plugins
         from robagg._core.rule import stages
+        from robagg.lab import plugins
 
         stages.remove("offered")
         plugins._loaded.pop("robagg_offer")

@@ -11,7 +11,7 @@ import pytest
 
 from report.access import find_violations
 from report.plane import NAMES, draw_scenes, find_differences
-from robagg.report.playground import write_playground
+from robagg.report import write_playground
 
 pytestmark = pytest.mark.slow
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

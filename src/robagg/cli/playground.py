@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from robagg.report.playground import write_playground
+from robagg.report import write_playground
 
 
 def playground(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import io
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from robagg.data.download import Bar
-from robagg.data.files import locate_root
-from robagg.data.optional import require
+from robagg.data.download import retrieve
+from robagg.data.files import locate_root, read_checked
 
 FOLDERS = ("ag_news", "agnews")
 HOME = "https://raw.githubusercontent.com/mhjabreel/CharCnn_Keras/master/data/ag_news_csv/"
@@ -74,22 +71,16 @@ def find_rows(root: str | Path | None = None) -> list[str]:
 def fetch_agnews(root: str | Path | None = None, progress: bool = True) -> Path:
     """Download the published training and test rows, check them, and say where they lie."""
     folder = locate_root(root) / FOLDERS[0]
-    pooch = require("pooch", "pooch", "downloading AG News")
     for name in (TRAIN["official"], TEST):
-        if _locate(name, root) is not None:
-            _read(name, root)
-            continue
-        downloader = pooch.HTTPDownloader(progressbar=Bar(name) if progress else False)
-        try:
-            pooch.retrieve(HOME + name, f"md5:{MD5[name]}", fname=name, path=folder, downloader=downloader)
-        except (OSError, ValueError) as error:
-            raise ConnectionError(f"could not download {HOME}{name} into {folder}: {error}") from error
+        if _locate(name, root) is None:
+            retrieve([HOME], name, MD5[name], folder, "agnews", progress)
+        _read(name, root)
     return folder
 
 
 def _choose(rows: str) -> str:
     if rows not in TRAIN:
-        raise ValueError(f"rows of AG News are one of {', '.join(TRAIN)}; got {rows!r}")
+        raise ValueError(f"rows of AG News must be one of {', '.join(TRAIN)}, got {rows!r}")
     return TRAIN[rows]
 
 
@@ -108,15 +99,7 @@ def _read(name: str, root: str | Path | None) -> bytes:
             f"cannot read AG News without {name} or {name}.gz: looked in {locate_root(root) / FOLDERS[0]}. "
             f"`robagg data get agnews` downloads the published rows{rest}"
         )
-    stored = path.read_bytes()
-    try:
-        raw = gzip.decompress(stored) if stored[:2] == b"\x1f\x8b" else stored
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path} is cut off or corrupt: {error}") from error
-    got = hashlib.md5(raw, usedforsecurity=False).hexdigest()
-    if got != MD5[name]:
-        raise ValueError(f"{path} is not the {name} that was published: expected MD5 {MD5[name]}, got {got}")
-    return raw
+    return read_checked(path, {MD5[name]}, f"{name} of AG News")
 
 
 def _parse(raw: bytes) -> tuple[list[str], Tensor]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from robagg.data.dataset import find_name
 from robagg.data.files import find_file, is_intact, is_there, locate_root
@@ -42,22 +42,21 @@ def fetch(name: str, root: str | Path | None = None, progress: bool = True) -> P
     missing = [file for file in source.files if not is_there(source, file, place)]
     if not missing:
         return find_file(source, source.files[0], place).parent
-    pooch = require("pooch", "pooch", f"downloading {name}")
     if source.archive is not None:
-        archive, md5 = source.archive
-        path = _retrieve(pooch, source, archive, md5, folder, progress)
+        path = retrieve(source.homes, *source.archive, folder, source.name, progress)
         _unpack(source, path, folder)
         path.unlink()  # what it held lies beside it
     else:
         for file in missing:
-            _retrieve(pooch, source, file.name, file.md5, folder, progress)
+            retrieve(source.homes, file.name, file.md5, folder, source.name, progress)
     return folder
 
 
-def _retrieve(pooch: Any, source: Source, name: str, md5: str, folder: Path, progress: bool) -> Path:
+def retrieve(homes: Sequence[str], name: str, md5: str, folder: Path, of: str, progress: bool) -> Path:
     """Try each home in turn, because a mirror that is down or sends a web page must not end the download."""
+    pooch = require("pooch", "pooch", f"downloading {of}")
     failures = []
-    for home in source.homes:
+    for home in homes:
         downloader = pooch.HTTPDownloader(progressbar=Bar(name) if progress else False)
         try:
             path = pooch.retrieve(home + name, f"md5:{md5}", fname=name, path=folder, downloader=downloader)
@@ -65,8 +64,8 @@ def _retrieve(pooch: Any, source: Source, name: str, md5: str, folder: Path, pro
         except (OSError, ValueError) as error:  # no connection or no such page; a wrong MD5
             failures.append(f"{home}{name}: {' '.join(str(error).split())}")
     raise ConnectionError(
-        f"could not download {name} of {source.name} into {folder} ({'; '.join(failures)}). "
-        f"Try `robagg data get {source.name}` again; if you have the file (MD5 {md5}), put it there first"
+        f"could not download {name} of {of} into {folder} ({'; '.join(failures)}). "
+        f"Try `robagg data get {of}` again; if you have the file (MD5 {md5}), put it there first"
     )
 
 

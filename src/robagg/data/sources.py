@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class File:
-    """One published file, with the MD5 and length of the file as published and of its content un-gzipped.
+    """One published file.
 
     Args:
         name: its name, `.gz` included.
         holds: what is in it, for messages: `training images`.
         shape: of the uint8 array in it, items first.
         md5: of the file as published.
-        size: bytes of the file as published.
         raw_md5: of its content un-gzipped (the same as `md5` for a file that is not gzipped).
-
-    Example:
-        >>> hex(File("x-idx3-ubyte.gz", "images", (2, 3, 3), "", 0, "").magic)
-        '0x803'
     """
 
     name: str
     holds: str
     shape: tuple[int, ...]
     md5: str
-    size: int
     raw_md5: str
 
     @property
-    def magic(self) -> int | None:
-        """The four bytes an IDX file opens with (8: unsigned bytes; then the number of dimensions)."""
-        return 0x800 + len(self.shape) if "-idx" in self.name else None
-
-    @property
     def header(self) -> int:
-        """Bytes before the data: magic and one length a dimension; a CIFAR batch has none."""
-        return 4 + 4 * len(self.shape) if self.magic is not None else 0
-
-    @property
-    def raw_size(self) -> int:
-        """Bytes of its content un-gzipped."""
-        return self.header + math.prod(self.shape)
+        """Bytes before the data: an IDX file's magic and one length per dimension; a CIFAR batch has none."""
+        return 4 + 4 * len(self.shape) if "-idx" in self.name else 0
 
 
 @dataclass(frozen=True)
@@ -74,25 +57,25 @@ class Source:
     classes: int = 10
 
 
-def _idx(prefix: str, holds: str, shape: tuple[int, ...], md5: str, size: int, raw_md5: str) -> File:
+def _idx(prefix: str, holds: str, shape: tuple[int, ...], md5: str, raw_md5: str) -> File:
     kind = "images-idx3" if len(shape) == 3 else "labels-idx1"
-    return File(f"{prefix}-{kind}-ubyte.gz", holds, shape, md5, size, raw_md5)
+    return File(f"{prefix}-{kind}-ubyte.gz", holds, shape, md5, raw_md5)
 
 
 def _batch(name: str, holds: str, md5: str) -> File:
-    return File(f"{name}.bin", holds, (10000, 3073), md5, 30_730_000, md5)
+    return File(f"{name}.bin", holds, (10000, 3073), md5, md5)
 
 
 _MNIST = Source(
     name="mnist",
     files=(
-        _idx("train", "training images", (60000, 28, 28), "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9_912_422,
+        _idx("train", "training images", (60000, 28, 28), "f68b3c2dcbeaaa9fbdd348bbdeb94873",
              "6bbc9ace898e44ae57da46a324031adb"),
-        _idx("train", "training labels", (60000,), "d53e105ee54ea40749a09fcbcd1e9432", 28_881,
+        _idx("train", "training labels", (60000,), "d53e105ee54ea40749a09fcbcd1e9432",
              "a25bea736e30d166cdddb491f175f624"),
-        _idx("t10k", "test images", (10000, 28, 28), "9fb629c4189551a2d022fa330f9573f3", 1_648_877,
+        _idx("t10k", "test images", (10000, 28, 28), "9fb629c4189551a2d022fa330f9573f3",
              "2646ac647ad5339dbf082846283269ea"),
-        _idx("t10k", "test labels", (10000,), "ec29112dd5afa0611ce80d1b7f02629c", 4_542,
+        _idx("t10k", "test labels", (10000,), "ec29112dd5afa0611ce80d1b7f02629c",
              "27ae3e4e09519cfbb04c329615203637"),
     ),
     folders=("mnist",),
@@ -107,13 +90,13 @@ _MNIST = Source(
 _FASHION = Source(
     name="fashion-mnist",
     files=(
-        _idx("train", "training images", (60000, 28, 28), "8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26_421_880,
+        _idx("train", "training images", (60000, 28, 28), "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
              "f4a8712d7a061bf5bd6d2ca38dc4d50a"),
-        _idx("train", "training labels", (60000,), "25c81989df183df01b3e8a0aad5dffbe", 29_515,
+        _idx("train", "training labels", (60000,), "25c81989df183df01b3e8a0aad5dffbe",
              "9018921c3c673c538a1fc5bad174d6f9"),
-        _idx("t10k", "test images", (10000, 28, 28), "bef4ecab320f06d8554ea6380940ec79", 4_422_102,
+        _idx("t10k", "test images", (10000, 28, 28), "bef4ecab320f06d8554ea6380940ec79",
              "8181f5470baa50b63fa0f6fddb340f0a"),
-        _idx("t10k", "test labels", (10000,), "bb300cfdad3c16e7a12a480ee83cd310", 5_148,
+        _idx("t10k", "test labels", (10000,), "bb300cfdad3c16e7a12a480ee83cd310",
              "15d484375f8d13e6eb1aabb0c3f46965"),
     ),
     folders=("fashion-mnist",),

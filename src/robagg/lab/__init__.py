@@ -8,10 +8,9 @@ from robagg.lab.estimation import Estimate, estimate
 from robagg.lab.execution import execute
 from robagg.lab.grids import grid
 from robagg.lab.loading import load
-from robagg.lab.lock import StoreBusyError
 from robagg.lab.options import Options
 from robagg.lab.run import RESULTS_VERSION, Run
-from robagg.lab.store import Store
+from robagg.lab.store import Store, StoreBusyError
 from robagg.lab.sweep_file import Sweep, read_sweep
 from robagg.lab.sweeps import Summary, sweep
 from robagg.lab.watcher import Watcher

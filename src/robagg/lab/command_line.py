@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin
 
 from robagg._core.tolerance import QuorumError
 from robagg.lab.console import LineWatcher, align
-from robagg.lab.lock import StoreBusyError
+from robagg.lab.store import StoreBusyError
 from robagg.lab.watcher import Watcher
 
 FAULTS = (ImportError, OSError, QuorumError, StoreBusyError, TypeError, ValueError)

@@ -1,20 +1,29 @@
-"""An append-only file of records, one JSON line a run, that survives being killed at any byte."""
+"""An append-only file of records, one JSON line per run, that survives being killed at any byte."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from robagg.lab.lock import lock
 from robagg.lab.run import RESULTS_VERSION
+
+try:
+    import fcntl
+except ImportError:  # a system without such locks
+    fcntl = None  # type: ignore[assignment]
 
 Record = dict[str, Any]
 MARK = b'{"robagg":'
-"""How every record begins: by it a record is found behind bytes that are none."""
+"""How every record begins."""
+
+
+class StoreBusyError(RuntimeError):
+    """Another process writes to the store."""
 
 
 @dataclass
@@ -51,25 +60,19 @@ class Store:
         """What was repaired when the store was entered, and what was skipped."""
         self.records: dict[str, Record] = {}
         self._file: BinaryIO | None = None
-        self._unlock: Callable[[], None] | None = None
 
     def read(self) -> Contents:
         """Every record of this version; a store that does not exist is empty."""
-        contents, strange, versions = Contents(), _Ranges(), dict[str, int]()
+        contents, strange, versions = Contents(), list[int](), Counter[str]()
         for number, line, ended in self._lines():
-            record, rest = _parse(line)
+            record = _parse(line)
             if record is None and not ended and _is_ours(line):
                 contents.notes.append(f"the last line is torn after {len(line)} bytes and is left out")
-                continue
-            if rest:
-                strange.add(number)
-            if record is None:
-                continue
-            if record["robagg"] != RESULTS_VERSION:
-                versions[str(record["robagg"])] = versions.get(str(record["robagg"]), 0) + 1
-                continue
-            known = contents.records.get(record["key"])
-            if known is None or known.get("status") != "ok":
+            elif record is None:
+                strange.append(number)
+            elif record["robagg"] != RESULTS_VERSION:
+                versions[str(record["robagg"])] += 1
+            elif contents.records.get(record["key"], {}).get("status") != "ok":
                 contents.records[record["key"]] = record
         for version, count in versions.items():
             contents.notes.append(
@@ -77,7 +80,8 @@ class Store:
                 f"this is version {RESULTS_VERSION}"
             )
         if strange:
-            contents.notes.append(f"bytes that are no record were skipped in {strange}")
+            listed = ", ".join(map(str, strange[:8])) + ", ..." * (len(strange) > 8)
+            contents.notes.append(f"{len(strange)} lines that are no record were skipped: {listed}")
         return contents
 
     def __enter__(self) -> Store:
@@ -85,7 +89,7 @@ class Store:
         fresh = not self.path.exists()
         self._file = self.path.open("ab+", buffering=0)
         try:
-            self._unlock = lock(self._file, self.path)
+            _lock(self._file, self.path)
             if fresh:
                 _sync_folder(self.path.parent)
             self.notes = self._repair(self._file)
@@ -103,13 +107,13 @@ class Store:
     def append(self, record: Record) -> None:
         """Write a record, and wait until it is on the disk. A result that is there already is refused."""
         if self._file is None:
-            raise RuntimeError("a store is written to inside `with store:`, which keeps others from writing")
+            raise RuntimeError("a record must be appended inside `with store:`, which keeps others from writing")
         key = record["key"]
         if self.records.get(key, {}).get("status") == "ok":
             raise ValueError(f"the store has a result for the run {key} already")
         line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         if not line.startswith(MARK):
-            raise ValueError(f"a record begins with its version, {MARK.decode()}...; got {line[:40].decode()}...")
+            raise ValueError(f"a record must begin with its version, {MARK.decode()}..., got {line[:40].decode()}...")
         size, written = self._file.seek(0, os.SEEK_END), 0
         try:
             while written < len(line):
@@ -123,11 +127,9 @@ class Store:
             raise
 
     def _close(self) -> None:
-        if self._unlock is not None:
-            self._unlock()
         if self._file is not None:
             self._file.close()
-        self._file = self._unlock = None
+        self._file = None
 
     def _lines(self) -> Iterator[tuple[int, bytes, bool]]:
         """(number, bytes, whether a newline ended it) of each line that is not empty."""
@@ -144,7 +146,7 @@ class Store:
             last = None if ended else line
         if last is None:
             return []
-        if _parse(last)[0] is None and _is_ours(last):
+        if _parse(last) is None and _is_ours(last):
             file.truncate(file.seek(0, os.SEEK_END) - len(last))
             notes = [f"the last line was torn after {len(last)} bytes and is cut off"]
         else:
@@ -155,48 +157,33 @@ class Store:
         return notes
 
 
-class _Ranges:
-    """Line numbers, told as ranges."""
-
-    def __init__(self) -> None:
-        self.ranges: list[list[int]] = []
-
-    def add(self, number: int) -> None:
-        if self.ranges and self.ranges[-1][1] == number - 1:
-            self.ranges[-1][1] = number
-        else:
-            self.ranges.append([number, number])
-
-    def __bool__(self) -> bool:
-        return bool(self.ranges)
-
-    def __str__(self) -> str:
-        told = [f"{lo}" if lo == hi else f"{lo} to {hi}" for lo, hi in self.ranges[:8]]
-        more = ", ..." if len(self.ranges) > 8 else ""
-        return f"line{'s' * (self.ranges != [[self.ranges[0][0]] * 2])} {', '.join(told)}{more}"
-
-
 def find_settled(records: Mapping[str, Record], *, retry: bool = True) -> set[str]:
     """Keys of runs that need not be done again: those with a result, and without `retry` those that failed too."""
     return {key for key, record in records.items() if record.get("status") == "ok" or not retry}
 
 
-def _parse(line: bytes) -> tuple[Record | None, bool]:
-    """The record at the end of a line, or None, and whether there was anything else."""
-    at = line.rfind(MARK)
-    while at >= 0:
-        try:
-            record: Record = json.loads(line[at:])
-            if isinstance(record.get("key"), str):
-                return record, at > 0
-        except (ValueError, RecursionError):
-            pass
-        at = line.rfind(MARK, 0, at)  # the mark may stand inside a record's own text
-    return None, True
+def _parse(line: bytes) -> Record | None:
+    """The record that a line is."""
+    try:
+        record = json.loads(line) if line.startswith(MARK) else None
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and isinstance(record.get("key"), str) else None
 
 
 def _is_ours(line: bytes) -> bool:
-    return MARK in line or MARK.startswith(line[: len(MARK)])
+    return line.startswith(MARK) or MARK.startswith(line)
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Keep other writers away until the file is closed, which the end of the process does too."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise StoreBusyError(
+            f"another process is writing to {path}: wait until it is done, or choose another store"
+        ) from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-import re
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from robagg._version import __version__
+from robagg.report.bundle import allow, bundle, fill, read
 from robagg.report.page.gather import gather
-from robagg.report.playground import allow
 
 MODULES = (
     "page", "words", "data", "scales", "export", "figure", "curves", "heatmap", "progress", "belief", "filters",
@@ -59,7 +57,7 @@ def write_report(
 
 def build_page(known: dict[str, Any], title: str) -> str:
     """The page as text."""
-    script, style = bundle(), _read("page.css")
+    script, style = bundle("page/assets", MODULES), read("page/assets", "page.css")
     # Hashes, not 'unsafe-inline': nothing runs but this script, and nothing is fetched from anywhere.
     policy = (
         f"default-src 'none'; script-src {allow(script)}; style-src {allow(style)}; img-src data: blob:; "
@@ -73,20 +71,7 @@ def build_page(known: dict[str, Any], title: str) -> str:
         "DATA": embed(known),
         "SCRIPT": script,
     }
-    # In one go, so that a mark inside the data stays what it is.
-    return re.sub(r"%(POLICY|TITLE|STYLE|DATA|SCRIPT)%", lambda found: parts[found[1]], _read("page.html"))
-
-
-def bundle() -> str:
-    """The modules as one script: each is a function with its own names, and the later ones take from its exports."""
-    return "'use strict';\n" + "".join(_wrap(name, _read(f"{name}.js")) for name in MODULES)
-
-
-def _wrap(name: str, text: str) -> str:
-    exports = ", ".join(re.findall(r"^export (?:async )?(?:function|const) (\w+)", text, flags=re.MULTILINE))
-    text = re.sub(r"^import (\{[^}]*\}) from '\./(\w+)\.js';$", r"const \1 = \2Module;", text, flags=re.MULTILINE)
-    text = re.sub(r"^export ", "", text, flags=re.MULTILINE)
-    return f"const {name}Module = (() => {{\n{text}return {{ {exports} }};\n}})();\n"
+    return fill(read("page/assets", "page.html"), parts)
 
 
 def embed(value: Any) -> str:
@@ -97,7 +82,3 @@ def embed(value: Any) -> str:
     """
     text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
-
-
-def _read(name: str) -> str:
-    return (resources.files("robagg.report.page") / "assets" / name).read_text(encoding="utf-8")

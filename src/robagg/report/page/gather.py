@@ -1,11 +1,10 @@
-"""What the page knows of a store: a line a run to look through, and curves, packed until somebody asks for them."""
+"""What the page knows of a store: one line per run, and curves, packed until somebody asks for them."""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
-import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,14 +23,6 @@ BUDGET = 14_000_000
 """Bytes of curves in a page; with more, points are left out. A page may have 20 MB, and the rest is far below that."""
 MOST, FEWEST = 600, 20
 """Points of a curve before and after that."""
-_FOLDERS = re.compile(
-    r"""
-    (?<![\w./\\<-])(?:file:/+|[a-z]:[/\\]+|~?/|\\\\+)  # a root, and no address, relative path or end of an element
-    (?:[^\s/\\,:;](?:[^/\\\n,:;]*[^\s/\\,:;'"`(\[{=])?[/\\]+)*  # folders; spaces may stand within a name
-    (?=\.?\w)  # the last part
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
 TRACE = tuple(name for name in CURVES if name != "weights")
 
 
@@ -44,7 +35,7 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
         labels: whether to count them; loading a large data set takes its time.
     """
     contents = read_runs(store)
-    notes, counts, environments = [*map(hide_folders, contents.notes)], LabelCounts(data, wanted=labels), _Shared()
+    notes, counts, environments = [*map(hide_home, contents.notes)], LabelCounts(data, wanted=labels), _Shared()
     runs, records = [], []
     for record in contents.records.values():
         try:
@@ -52,8 +43,8 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
             run["environment"] = environments.add(record.get("environment") or {})
             run["labels"] = counts.add(run)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            told = hide_folders(f"{type(error).__name__}: {error}")
-            notes.append(f"the record {str(record.get('key'))[:40]!r} is not understood: {told}")
+            reason = hide_home(f"{type(error).__name__}: {error}")
+            notes.append(f"the record {str(record.get('key'))[:40]!r} is not understood: {reason}")
             continue
         runs.append(run)
         records.append(record)
@@ -73,7 +64,7 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
 
 
 def describe(record: Record) -> dict[str, Any]:
-    """One run in a line: its spec, and what came of it; without the traceback and the folders of a machine."""
+    """One run in a line: its spec, and what came of it; without the traceback and the home folder."""
     spec = record["spec"]
     try:
         flat = flatten(record)
@@ -83,22 +74,16 @@ def describe(record: Record) -> dict[str, Any]:
     run |= {name: int(spec[name]) for name in ("n", "f", "seed")}
     run |= {name: flat[name] for name in ("method", "mixers", "core", "rho")}
     run |= {name: str(record.get(name) or "") for name in ("key", "status", "finished")}
-    run["error"] = hide_folders(str(record.get("error") or ""))
+    run["error"] = hide_home(str(record.get("error") or ""))
     run |= {name: _number(record.get(name)) for name in ("accuracy", "diverged", "done", "seconds")}
     run |= {"settings": dict(spec.get("settings") or {}), "plugins": dict(record.get("plugins") or {})}
-    run |= {"notes": [hide_folders(str(note)) for note in record.get("notes") or []]}
+    run |= {"notes": [hide_home(str(note)) for note in record.get("notes") or []]}
     return run
 
 
-def hide_folders(text: str) -> str:
-    r"""The text with the last part of each absolute path in place of the path.
-
-    >>> hide_folders("looked for train.gz in /home/me/my data/mnist, /srv/mnist. See https://host/a/b")
-    'looked for train.gz in mnist, mnist. See https://host/a/b'
-    >>> hide_folders(r"C:\Users\me\x.csv is not \\server\share\y.csv")
-    'x.csv is not y.csv'
-    """
-    return _FOLDERS.sub("", text)
+def hide_home(text: str) -> str:
+    """The text with ~ for the user's home folder: pages are published, and it holds a name."""
+    return text.replace(str(Path.home()), "~")
 
 
 def pack_all(records: Sequence[Record]) -> tuple[list[str | None], int]:
@@ -148,19 +133,19 @@ def thin(count: int, points: int) -> list[int]:
 
 def explain_names(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """A sentence for each rule and each attack that is used, from its documentation."""
-    told: dict[str, dict[str, str]] = {"rule": {}, "attack": {}}
+    words: dict[str, dict[str, str]] = {"rule": {}, "attack": {}}
     for run in runs:
         for part in str(run["rule"]).split(" >> "):
-            _explain(stages, part, told["rule"])
-        _explain(attacks, run["attack"], told["attack"])
-    return told
+            _explain(stages, part, words["rule"])
+        _explain(attacks, run["attack"], words["attack"])
+    return words
 
 
-def _explain(registry: Registry[Any], text: str, told: dict[str, str]) -> None:
+def _explain(registry: Registry[Any], text: str, words: dict[str, str]) -> None:
     try:
         name = split_call(text, registry.kind)[0]
-        if name not in told:
-            told[name] = (registry.find(name).__doc__ or "").strip().split("\n")[0]
+        if name not in words:
+            words[name] = (registry.find(name).__doc__ or "").strip().split("\n")[0]
     except ValueError:
         return  # a plugin's name, which nobody here can explain
 
@@ -178,7 +163,7 @@ def _number(value: Any) -> float | None:
     """A number as it is, and None as None; anything else in its place is an error."""
     if value is None or is_number(value):
         return value
-    raise TypeError(f"wanted a number, got {value!r}")
+    raise TypeError(f"a value must be a number, got {value!r}")
 
 
 class _Shared:
