@@ -7,6 +7,7 @@
 True
 """
 
+from robagg._core.contract import PluginError
 from robagg._core.cuda_graph import Captured
 from robagg._core.iterative import IterativeRule
 from robagg._core.outcome import Pull, Treatment, Weights
@@ -47,6 +48,7 @@ __all__ = [
     "Mixer",
     "MultiKrum",
     "Pipe",
+    "PluginError",
     "Pull",
     "QuorumError",
     "Result",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 import torch
@@ -134,9 +135,10 @@ class Stubborn(GramRule):
 
 @dataclass(frozen=True)
 class Half(GramRule):
-    """A rule whose weights sum to one half."""
+    """A rule whose weights sum to one half; the rest is the median's."""
 
     f: F = None
+    needs_median: ClassVar[bool] = True
 
     def weights(self, sketch: Sketch) -> Weights:
         return Weights(sketch.on_rows(torch.full_like(sketch.gram[0, : sketch.n], 0.5 / sketch.n)))

@@ -37,6 +37,7 @@ def test_a_share_of_few_rows_protects_from_one_liar(text: str) -> None:
     [
         ("tq", 0.2, 4, 0, 1, ""),
         ("tq", 0.3, 20, 0, 6, ""),
+        ("tq", 0.28, 25, 0, 7, ""),
         ("tq", 6, 20, 0, 6, ""),
         ("tq", None, 9, 0, 4, ""),
         ("tq", 0, 9, 0, 0, ""),

@@ -62,14 +62,14 @@ def test_weights_may_have_any_dtype_and_must_be_one_a_row(monkeypatch: pytest.Mo
     torch.testing.assert_close(Plain().explain(x).value, x.mean(0), rtol=1e-6, atol=1e-6)
     torch.testing.assert_close((ra.Bucketing(s=2) >> Plain())(x), x.mean(0), rtol=1e-6, atol=1e-6)
     monkeypatch.setattr(Plain, "short", 2)
-    with pytest.raises(ValueError, match="plain must give a coefficient for each of 8 rows and anchors, got shape"):
+    with pytest.raises(ra.PluginError, match="plain must give a coefficient for each of 8 rows and anchors, got shape"):
         Plain()(x)
 
 
 def test_a_mixing_matrix_of_another_width_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = HalfWay.matrix
     monkeypatch.setattr(HalfWay, "matrix", lambda self, sketch, *, generator=None: whole(self, sketch)[:, :-2])
-    with pytest.raises(ValueError, match=r"a column for each of 7 rows and anchors, got shape .7, 5"):
+    with pytest.raises(ra.PluginError, match=r"a column for each of 7 rows and anchors, got shape .7, 5"):
         (HalfWay() >> ra.CM(f=2))(draw_rows(7, 50))
 
 
@@ -114,6 +114,27 @@ def test_f_for_the_rest_is_what_the_contract_says(n: int, data: Any) -> None:
         assert rest >= f - q
     else:
         assert rest is None
+
+
+# Tau
+
+
+@dataclass(frozen=True)
+class StepByStep(ra.TQ):
+    """TQ without its kernel: a subclass may pull otherwise."""
+
+
+@pytest.mark.parametrize("rule", [ra.TQ(f=1), StepByStep(f=1), ra.NNM(f=0) >> StepByStep(f=1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_at_tau_are_inside_whatever_rounding_does(rule: ra.Rule, dtype: torch.dtype, seed: int) -> None:
+    """Of -2, -1, 0, 1, 2 the MAD is 1, and tau at the median is 2."""
+    g = torch.Generator().manual_seed(seed)
+    base, along = torch.randn(2, 7, generator=g, dtype=torch.float64).to(dtype)
+    x = base + torch.arange(-2, 3)[:, None].to(dtype) * along
+    verdict = rule.explain(x)
+    assert not verdict.rejected.any(), verdict.reasons
+    torch.testing.assert_close(verdict.value, x[2])
 
 
 # Chains

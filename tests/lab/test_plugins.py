@@ -56,6 +56,77 @@ class Halves(BF):
 """
 
 
+FAILING = """
+from dataclasses import dataclass
+import torch
+import robagg as ra
+from robagg.splits import IID
+from robagg.tasks.digits import Digits
+
+@dataclass(frozen=True)
+class BadRule(ra.GramRule):
+    f: ra.F = None
+
+    def weights(self, sketch):
+        return torch.linalg.cholesky(-sketch.gram)
+
+@dataclass(frozen=True)
+class BadAttack(ra.Attack):
+    def craft(self, view, state):
+        return view.honest.mul_(2)[:view.f], state
+
+@dataclass(frozen=True)
+class BadSplit(ra.Split):
+    answer: str = "few"
+
+    def deal(self, labels, h, generator):
+        whole = torch.arange(len(labels)).chunk(h)
+        return {"few": list(whole[1:]), "empty": [whole[0], *(w[:0] for w in whole[1:])], "none": None}[self.answer]
+
+@dataclass(frozen=True)
+class BadTask(Digits):
+    answer: str = "load"
+
+    def load(self, root=None):
+        return super().load(root) if self.answer != "load" else {}["gone"]
+
+    def build(self, dataset, seed):
+        return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"rule": "badrule(f=1)"}, "badrule(f=1): weights raised _LinAlgError: "),
+        ({"attack": "badattack"}, "badattack: craft must not change view.honest, which is what honest clients send"),
+        ({"split": "badsplit"}, "badsplit: deal must return a list of 6 shards, got 5 shards"),
+        (
+            {"split": "badsplit(answer='none')"},
+            ": deal must return a list of 6 shards, got None",
+        ),
+        (
+            {"split": "badsplit(answer='empty')"},
+            "must be an int64 tensor of a sample or more, got torch",
+        ),
+        ({"split": "badsplit(answer='x')"}, "badsplit(answer='x'): deal raised KeyError: 'x'"),
+        ({"task": "badtask"}, "badtask: load raised KeyError: 'gone'"),
+        ({"task": "badtask(answer='build')"}, "build must return a torch.nn.Module, got None"),
+    ],
+)
+def test_what_a_plugin_gets_wrong_is_a_sentence_with_its_name(tmp_path: Path, spec: dict[str, str], words: str) -> None:
+    path = tmp_path / "failing.py"
+    path.write_text(FAILING)
+    load_plugin(path)
+    try:
+        whole = {"rule": "cm", "attack": "ipm"} | spec
+        record = execute(Run(**whole, n=8, f=2, settings={"rounds": 2}), device="cpu")  # type: ignore[arg-type]
+        assert record["status"] == "failed"
+        assert record["error"].startswith("PluginError: ") and words in record["error"], record["error"]
+    finally:
+        forget(path)
+
+
 @pytest.fixture
 def rule(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "my_rule.py"

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from robagg import parse
+from robagg import PluginError, parse
 from robagg.attacks import parse as parse_attack
 from robagg.attacks.base import Attack, Setup, State, View
 from robagg.models import batchnorm, build
@@ -167,7 +167,7 @@ def test_a_memory_that_an_attack_did_not_start_with_is_refused(
 ) -> None:
     monkeypatch.setattr(Growing, "named", False)
     with pytest.raises(
-        ValueError, match=r"growing remembers must be named by its start\(\), which named nothing; craft"
+        PluginError, match=r"growing remembers must be named by its start\(\), which named nothing; craft"
     ):
         Loop(federate(clients, "cm", Growing())).run()
 

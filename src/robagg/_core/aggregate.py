@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from robagg._core.contract import Attribution, check_outcome, is_ours, read_matrix
 from robagg._core.leaf import describe_kind
 from robagg._core.outcome import Outcome
-from robagg._core.passes import Passes
+from robagg._core.passes import AlarmError, Passes
 from robagg._core.stack import Stack
 from robagg._core.stage import Solver, describe_unprotected, find_in_force
 from robagg._core.tolerance import QuorumError
@@ -68,8 +69,12 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
         _check_quorum(rule, stack)
         in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept))
         ready, back = stack.tamed() if wide else (stack, 1.0)
-        outcome = _attempt(rule, request, ready, in_force, shares, last, back=back, wide=wide)
-        if wide or not bool(outcome.alarm):
+        try:
+            outcome = _attempt(rule, request, ready, in_force, shares, last, back=back, wide=wide)
+            met = not wide and bool(outcome.alarm)
+        except AlarmError:
+            met = True
+        if not met:
             if 0 in in_force and (unprotected := describe_unprotected(rule, stack.n, stack.n - len(stack.kept))):
                 warnings.warn(unprotected, RuntimeWarning, stacklevel=3)
             return stack, outcome
@@ -112,14 +117,28 @@ def _attempt(
     """The outcome on rows `back` times smaller than they were sent, in float64 where `wide`."""
     names = dict.fromkeys(name for stage in rule.stages for name in stage.anchors)
     anchors = {name: _anchor(name, last, back) for name in names}
-    passes = Passes(stack.leaves, anchors, wide=wide, unit=1 / back, verdict=request.verdict)
+    passes = Passes(
+        stack.leaves,
+        anchors,
+        wide=wide,
+        unit=1 / back,
+        verdict=request.verdict,
+        asks=request.alarm is None and (wide or stack.device.type == "cpu"),
+        guarded=not all(is_ours(type(stage)) for stage in rule.stages),
+    )
     for mixer, f in zip(rule.mixers, in_force, strict=False):
         sketch = passes.distances(f) if mixer.needs_distances else passes.bare(f)
-        passes.push(mixer.matrix(sketch, generator=request.generator))
+        with Attribution(mixer, "matrix"):
+            matrix = mixer.matrix(sketch, generator=request.generator)
+        passes.push(read_matrix(mixer, matrix, mixer.count_behind(passes.n), passes))
     part = None
     if shares is not None:
         part = torch.tensor([shares[i] for i in stack.kept], dtype=torch.float64, device=stack.device)
-    outcome = rule.core.solve(passes, in_force[-1], part)
+    core = rule.core
+    with Attribution(core, "solve"):
+        outcome = core.solve(passes, in_force[-1], part)
+    if not is_ours(type(core).solve):
+        check_outcome(core, outcome, passes)
     return outcome if back == 1.0 else outcome.scaled(back)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from robagg import kernels
 from robagg._core.checks import is_whole
+from robagg._core.contract import Attribution
 from robagg._core.outcome import Pull, Treatment, Weights
 from robagg._core.rule import GramRule
 from robagg._core.sketch import Sketch
@@ -45,11 +46,12 @@ class IterativeRule(GramRule):
     def weights(self, sketch: Sketch) -> Weights:
         if (fused := self._walk_fused(sketch)) is not None:
             return Weights(*fused, self.treatment)
-        c = self.start(sketch)
-        for _ in range(self.iterations):
-            squared = sketch.squared_distances(c)
-            pull = self.pull(sketch, c, squared)
-            c = pull.move(sketch, c)
+        with Attribution(self, "start"), Attribution(self, "pull"):
+            c = self.start(sketch)
+            for _ in range(self.iterations):
+                squared = sketch.squared_distances(c)
+                pull = self.pull(sketch, c, squared)
+                c = pull.move(sketch, c)
         return Weights(c, pull.tau, pull.outside, squared.sqrt(), self.treatment)
 
     def _walk_fused(self, sketch: Sketch) -> Walked | None:

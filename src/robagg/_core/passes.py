@@ -17,6 +17,10 @@ TINY = {torch.float32: 2.0**-80, torch.float64: 2.0**-880}
 ROUNDING = {torch.float32: 2.0**-20, torch.float64: 2.0**-46}
 
 
+class AlarmError(Exception):
+    """Numbers that cannot be computed with were met where the host may be asked: the attempt is over."""
+
+
 class Passes:
     """The passes over one stack, behind the pre-aggregators so far.
 
@@ -32,6 +36,8 @@ class Passes:
         wide: bool = False,
         unit: float = 1.0,
         verdict: bool = False,
+        asks: bool = False,
+        guarded: bool = False,
     ) -> None:
         self.leaves = leaves
         self.anchors = anchors
@@ -48,6 +54,10 @@ class Passes:
         """What a length of 1 is in these leaves."""
         self.verdict = verdict
         """Whether to compute each row's weight."""
+        self.asks = asks
+        """Whether the host may be asked between passes: on a device that takes longer than to go on."""
+        self.guarded = guarded
+        """Whether somebody else's class sees the sketches: none that is not finite may reach it."""
         self._raw: tuple[list[Tensor], Sketch] | None = None
 
     @classmethod
@@ -63,17 +73,12 @@ class Passes:
         """Whether a pass met numbers it cannot compute with (): NaN, Inf, or squares beyond the range."""
         return torch.zeros((), dtype=torch.bool, device=self.device) if self._alarm is None else self._alarm
 
-    def _raise_alarm(self, alarm: Tensor) -> None:
+    def raise_alarm(self, alarm: Tensor) -> None:
+        """Set the alarm where () is true."""
         self._alarm = alarm if self._alarm is None else self._alarm | alarm
 
     def push(self, matrix: Tensor) -> None:
         """Put a pre-aggregator (m, n + a) in front of what follows."""
-        width = self.n + len(self.anchors)
-        if matrix.ndim != 2 or matrix.shape[1] != width:
-            raise ValueError(
-                f"a pre-aggregator's matrix must have a column for each of {width} rows and anchors, got shape "
-                f"{tuple(matrix.shape)}"
-            )
         whole = matrix.to(torch.float64)
         if a := len(self.anchors):
             bottom = torch.eye(a, dtype=torch.float64, device=self.device)
@@ -107,9 +112,9 @@ class Passes:
         values = []
         for rows in self.leaves:
             value, alarm = kernels.trim(rows, lo, hi, mix=mix, compute=self.compute(rows))
-            self._raise_alarm(alarm)
+            self.raise_alarm(alarm)
             if mix is not None:  # the rows may be finite and a rounded mean of the largest numbers not
-                self._raise_alarm(~torch.isfinite(value.sum()))
+                self.raise_alarm(~torch.isfinite(value.sum()))
             values.append(value)
         return values
 
@@ -183,17 +188,24 @@ class Passes:
             squares += [] if square is None else [square]
             coarse = compute if compute == torch.float32 else coarse
         # V is no larger than the sum of the diagonal, so it needs no look of its own. Squares vanish if most rows' do:
-        # one far row must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do.
+        # one far row must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do. One row is
+        # its own median, so there it is the anchors whose squares may vanish.
+        count = n if n > 1 else 1 + len(self.anchors)
         few = n if n == 1 else n // 2 if mix is None else n - 1
         gram = sum(grams[1:], grams[0])
         self._alarm, spread, blur = kernels.examine(
             gram,
             sum(spreads[1:], spreads[0]),
-            n=n,
+            n=count,
             few=few,
             tiny=TINY[coarse],
             square=sum(squares[1:], squares[0]) if squares else None,
             grain=(8 * torch.finfo(coarse).eps) ** 2,
             alarm=self._alarm,
         )
+        if self.asks and not self.wide and bool(self._alarm):
+            raise AlarmError
+        if self.guarded and not self.asks:  # the round is done again: any sound sketch will do
+            gram = torch.where(self._alarm, torch.eye(len(gram), dtype=torch.float64, device=self.device), gram)
+            spread = torch.where(self._alarm, 1.0, spread)
         return medians, Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from robagg._core.aggregate import Request, aggregate
+from robagg._core.contract import Attribution, read_range, read_weights
 from robagg._core.outcome import Outcome, Weights
 from robagg._core.passes import Passes
 from robagg._core.registry import Registry
@@ -139,13 +140,9 @@ class GramRule(Rule):
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
         _refuse_weights(self, shares)
         medians, sketch = passes.sketch(f) if self.needs_median else (None, passes.distances(f))
-        w = self.weights(sketch)
-        coefficients = w.coefficients.double()
-        if coefficients.shape != sketch.gram.shape[:1]:
-            raise ValueError(
-                f"{self} must give a coefficient for each of {len(sketch.gram)} rows and anchors, got shape "
-                f"{tuple(coefficients.shape)}"
-            )
+        with Attribution(self, "weights"):
+            w = self.weights(sketch)
+        coefficients = read_weights(self, w, sketch, passes, rest=self.needs_median)
         values = passes.combine(coefficients, medians)
         if not passes.verdict:
             return Outcome(values, None, passes.alarm)
@@ -177,7 +174,8 @@ class SortedRule(Rule):
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
         _refuse_weights(self, shares)
-        lo, hi = self.kept(passes.n, f)
+        with Attribution(self, "kept"):
+            lo, hi = read_range(self, self.kept(passes.n, f), passes.n)
         values = passes.trim(lo, hi)
         return Outcome(values, passes.shares(lo, hi) if passes.verdict else None, passes.alarm)
 

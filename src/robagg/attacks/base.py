@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from robagg._core.contract import Attribution, PluginError, check_tensor, describe
 from robagg._core.registry import Named, Registry
 from robagg._core.rule import Rule
 
@@ -180,6 +181,47 @@ class Attack(Named, ABC):
     def describe(self, n: int, f: int) -> str:
         """The attack's strength in words, for this n and f."""
         return str(self)
+
+
+def begin(attack: Attack, setup: Setup) -> State:
+    """The attack's state before the first round."""
+    with Attribution(attack, "start"):
+        state = attack.start(setup)
+    return _read_state(attack, "start", state)
+
+
+def play(attack: Attack, view: View, state: State) -> tuple[Tensor, State]:
+    """What the attack sends in a round, and its new state; an attack of a user's own is held to what it promises."""
+    # Counted by torch at each change in place, also through views; inference tensors alone are not.
+    before = None if view.honest.is_inference() else view.honest._version
+    with Attribution(attack, "craft"):
+        answer = attack.craft(view, state)
+    if before is not None and view.honest._version != before:
+        raise PluginError(f"{attack}: craft must not change view.honest, which is what honest clients send: copy it")
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise PluginError(f"{attack}: craft must return the rows and the state, got {describe(answer)} alone")
+    rows, after = answer
+    shape = (len(view.who), view.honest.shape[1])
+    check_tensor(attack, f"rows of shape {shape}", rows, shape)
+    if rows.device != view.honest.device or not rows.is_floating_point():
+        wanted = f"floating-point rows on {view.honest.device}"
+        raise PluginError(f"{attack} must give {wanted}, got {rows.dtype} on {rows.device}")
+    after = _read_state(attack, "craft", after)
+    if new := after.keys() - state.keys():
+        raise PluginError(
+            f"what {attack} remembers must be named by its start(), which named {', '.join(state) or 'nothing'}; "
+            f"craft() gave {', '.join(sorted(new))}"
+        )
+    for name, value in after.items():
+        check_tensor(attack, f"{name!r} in its state of shape {tuple(state[name].shape)}", value, state[name].shape)
+    return rows, after
+
+
+def _read_state(attack: Attack, method: str, state: Any) -> State:
+    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+        came = ", ".join(map(describe, state.values())) if isinstance(state, dict) else describe(state)
+        raise PluginError(f"{attack}: {method} must give its state as a dict of tensors, got {came}")
+    return state
 
 
 attacks: Registry[Attack] = Registry("attack", Attack, "robagg.attacks")  # type: ignore[type-abstract]

@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from robagg.attacks.base import Attack, Setup, State, View, parse
+from robagg.attacks.base import Attack, Setup, State, View, begin, parse, play
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Mixed(Attack):
         """The parts' states, under their place in the order: `5.direction`."""
         state: State = {}
         for i, part in enumerate(self.parts):
-            state |= {f"{i}.{key}": value for key, value in part.start(setup).items()}
+            state |= {f"{i}.{key}": value for key, value in begin(part, setup).items()}
         return state
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
@@ -77,7 +77,7 @@ class Mixed(Attack):
             clients = tuple(view.who[j] // m for j in at)
             of_view = dataclasses.replace(view, own=self._own(view, at), clients=clients)
             of_part = {key.removeprefix(f"{i}."): value for key, value in state.items() if key.startswith(f"{i}.")}
-            rows, of_part = part.craft(of_view, of_part)
+            rows, of_part = play(part, of_view, of_part)
             state |= {f"{i}.{key}": value for key, value in of_part.items()}
             for j, row in zip(at, rows, strict=True):
                 sent[j].copy_(row)

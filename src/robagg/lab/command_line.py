@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+from robagg._core.contract import PluginError
 from robagg._core.tolerance import QuorumError
 from robagg.lab.console import LineWatcher, align
 from robagg.lab.store import StoreBusyError
 from robagg.lab.watcher import Watcher
 
-FAULTS = (ImportError, OSError, QuorumError, StoreBusyError, TypeError, ValueError)
+FAULTS = (ImportError, OSError, PluginError, QuorumError, StoreBusyError, TypeError, ValueError)
 """What a user may get wrong, and reads about in one sentence."""
 
 Command = Callable[..., int]

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from robagg._core.contract import Attribution, PluginError, describe
 from robagg._core.registry import Named, Registry
 
 
@@ -42,7 +43,15 @@ class Split(Named, ABC):
         h = n - f
         if len(labels) < h:
             raise ValueError(f"{h} honest clients need at least {h} samples, got {len(labels)}")
-        honest = self.deal(labels.cpu(), h, generator)
+        with Attribution(self, "deal"):
+            honest = self.deal(labels.cpu(), h, generator)
+        if not isinstance(honest, list) or len(honest) != h:
+            came = f"{len(honest)} shards" if isinstance(honest, list) else describe(honest)
+            raise PluginError(f"{self}: deal must return a list of {h} shards, got {came}")
+        for k, shard in enumerate(honest):
+            if not isinstance(shard, Tensor) or shard.dtype != torch.int64 or shard.ndim != 1 or not len(shard):
+                came = f"{shard.dtype} {tuple(shard.shape)}" if isinstance(shard, Tensor) else describe(shard)
+                raise PluginError(f"{self}: each shard must be an int64 tensor of a sample or more, got {came} at {k}")
         byzantine = [shuffle(len(labels), generator)[: len(labels) // h] for _ in range(f)]
         return [*honest, *byzantine]
 

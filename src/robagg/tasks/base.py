@@ -12,6 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from robagg._core.contract import Attribution, PluginError, describe
 from robagg._core.registry import Named, Registry
 from robagg._core.rule import Rule
 from robagg.attacks.base import Attack
@@ -67,9 +68,13 @@ def federate(
     dataset = _load(task, root)
     if task.loss not in LOSSES:
         raise ValueError(f"the loss of {task} must be one of {', '.join(LOSSES)}, got {task.loss!r}")
-    model = task.build(dataset, derive(seed, "weights"))
+    with Attribution(task, "build"):
+        model = task.build(dataset, derive(seed, "weights"))
+    if not isinstance(model, nn.Module):
+        raise PluginError(f"{task}: build must return a torch.nn.Module, got {describe(model)}")
     dataset = _cast(dataset, find_dtype(model))
-    shards = split.split(dataset.train_y, n, f, generator=generator(seed, "split"))
+    with Attribution(split, "split"):
+        shards = split.split(dataset.train_y, n, f, generator=generator(seed, "split"))
     federation = Federation(
         model,
         [(dataset.train_x[at], dataset.train_y[at]) for at in shards],
@@ -89,7 +94,11 @@ def federate(
 @lru_cache(maxsize=1)
 def _load(task: Task, root: str | Path | None) -> Dataset:
     """The last data set stays in memory: the runs of a sweep share it."""
-    return task.load(root)
+    with Attribution(task, "load"):
+        dataset = task.load(root)
+    if not isinstance(dataset, Dataset):
+        raise PluginError(f"{task}: load must return a robagg.Dataset, got {describe(dataset)}")
+    return dataset
 
 
 def _cast(dataset: Dataset, dtype: torch.dtype) -> Dataset:

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from robagg._core.aggregate import Request, aggregate
 from robagg._core.checks import is_whole
+from robagg._core.contract import Attribution
 from robagg._core.outcome import Outcome, Treatment
 from robagg._core.rule import Rule
 from robagg._core.stack import read
-from robagg.attacks.base import Attack, Setup, View
+from robagg.attacks.base import Attack, Setup, View, begin, play
 from robagg.kernels.devices import on
 from robagg.models import batchnorm
 from robagg.models.flat import Flat
@@ -61,9 +62,11 @@ class Federation:
         self.w = self.flat.flatten()
         self.running = batchnorm.read(self.model).to(self.device)
         self.pace = batchnorm.read_momentum(self.model)
-        self.wanting = [k for k in range(f) if attack.wants_gradient(k)]
+        with Attribution(attack, "wants_gradient"):
+            self.wanting = [k for k in range(f) if attack.wants_gradient(k)]
         data = [*clients[: self.h]]
-        data += [attack.poison(*clients[self.h + k], classes=classes, k=k) for k in self.wanting]
+        with Attribution(attack, "poison"):
+            data += [attack.poison(*clients[self.h + k], classes=classes, k=k) for k in self.wanting]
         self.shards = Shards(data, self.device)
         self.active = [*range(self.h), *(self.h + k for k in self.wanting)]
         self.rate = torch.tensor(settings.rate, device=self.device, dtype=self.w.dtype)
@@ -77,7 +80,7 @@ class Federation:
         self.own = torch.zeros(f, self.flat.d, device=self.device, dtype=self.w.dtype) if self.wanting else None
         purposes = ("batches", "attack", "rule", "augment")
         self.random = {name: seeds.generator(seed, name, self.device) for name in purposes}
-        self.state = attack.start(Setup(n, f, self.flat.d, self.device, self.w.dtype, self.random["attack"]))
+        self.state = begin(attack, Setup(n, f, self.flat.d, self.device, self.w.dtype, self.random["attack"]))
         self.last = torch.zeros_like(self.w)
         # What the last round showed, in fixed places so that a captured round can write it.
         self.loss = torch.zeros((), device=self.device)
@@ -113,12 +116,7 @@ class Federation:
                 rule=self.rule,
                 last=last,
             )
-            rows, state = self.attack.craft(view, self.state)
-            if state.keys() - self.state.keys():
-                raise ValueError(
-                    f"what {self.attack} remembers must be named by its start(), which named "
-                    f"{', '.join(self.state) or 'nothing'}; craft() gave {', '.join(state)}"
-                )
+            rows, state = play(self.attack, view, self.state)
             for name, value in state.items():
                 self.state[name].copy_(value)
             self.sent[self.h :].copy_(rows) if everyone else self.sent.index_copy_(
