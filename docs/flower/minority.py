@@ -23,7 +23,8 @@ from robust_digits.task import build_model, evaluate, read_data, train
 
 from flower.federation import fill, run_round
 from robagg import SortedRule, parse
-from robagg.flower import NodeVerdict, RobustStrategy, RoundReport
+from robagg.flower import RobustStrategy
+from robagg.server import ClientVerdict, RoundReport
 
 N, ROUNDS, F = 10, 20, 0.3
 SHARES = (0.1, 0.4, 0.7, 1.0)
@@ -50,8 +51,7 @@ def run(rule: str, share: float) -> tuple[list[RoundReport], float, float]:
     model = build_model("digits")
     arrays = ArrayRecord(model.state_dict())
     reports: list[RoundReport] = []
-    strategy = RobustStrategy(rule, f=F)
-    strategy.journal.enter = reports.append  # type: ignore[method-assign]
+    strategy = RobustStrategy(rule, f=F, on_round=reports.append)
     for server_round in range(1, ROUNDS + 1):
         contents = []
         for i, part in enumerate(parts):
@@ -65,9 +65,9 @@ def run(rule: str, share: float) -> tuple[list[RoundReport], float, float]:
     return reports, *(evaluate(model, data.test_x[mask], data.test_y[mask])[1] for mask in (nines, ~nines))
 
 
-def rate(nodes: list[NodeVerdict]) -> str:
-    """How often nodes had no part in the value."""
-    return f"{sum(node.rejected or node.weight < 1e-6 for node in nodes) / len(nodes):.0%}"
+def rate(clients: list[ClientVerdict]) -> str:
+    """How often clients had no part in the value."""
+    return f"{sum(client.rejected or client.weight < 1e-6 for client in clients) / len(clients):.0%}"
 
 
 def tabulate() -> str:
@@ -84,9 +84,9 @@ def tabulate() -> str:
         rates = []
         for share in SHARES:
             reports, nines, rest = run(rule, share)
-            nodes = [node for report in reports for node in report.nodes]
-            rates.append(rate([node for node in nodes if node.node == 100]))
-        rates.append(rate([node for node in nodes if node.node != 100]))
+            clients = [client for report in reports for client in report.clients]
+            rates.append(rate([client for client in clients if client.client == "100"]))
+        rates.append(rate([client for client in clients if client.client != "100"]))
         if isinstance(parse(rule).core, SortedRule):
             rates = ["sorts"] * len(rates)
         lines.append(f"| {rule} | {' | '.join(rates)} | {nines:.0%} | {rest:.0%} |")

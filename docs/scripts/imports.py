@@ -33,6 +33,8 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "files": ("_core", "kernels", "rules", "mixers"),
 }
 """Packages that stand beside the floors, on these alone."""
+JOURNAL = ("report", "paper", "cli")
+"""Packages that may also import `server`, whose journal they read."""
 COLUMNS = {
     **{"kernels": 3.1, "_core": 3.1, "attacks": 3.5, "mixers": 4.6, "rules": 5.6},
     **{"data": 0.1, "splits": 1.1, "models": 2.1, "training": 2.6, "tasks": 1.1, "theory": 5.0, "worst_case": 5.7},
@@ -109,7 +111,8 @@ def allow(part: str) -> set[str]:
     level = next((k for k, floor in enumerate(FLOORS.values()) if part in floor), None)
     if level is None:
         raise ValueError(f"{part} must stand on a floor of docs/scripts/imports.py or beside them")
-    return {other for floor in [*FLOORS.values()][: level + 1] for other in floor} - {part}
+    below = {other for floor in [*FLOORS.values()][: level + 1] for other in floor} - {part}
+    return below | {"server"} if part in JOURNAL else below
 
 
 def draw(packages: dict[str, set[str]]) -> str:

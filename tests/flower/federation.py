@@ -17,7 +17,8 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRec
 from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 
-from robagg.flower import RobustStrategy, RoundReport
+from robagg.flower import RobustStrategy
+from robagg.server import RoundReport
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flower"
 if str(EXAMPLE) not in sys.path:
@@ -95,7 +96,10 @@ def answer(messages: Sequence[Message], contents: Sequence[Content]) -> list[Mes
 def run_round(strategy: FedAvg, arrays: ArrayRecord, contents: Sequence[Content], server_round: int = 1) -> Any:
     """One round with these replies, in the order of the nodes' ids."""
     messages = ask(strategy, arrays, len(contents), server_round)
-    return strategy.aggregate_train(server_round, answer(messages, contents))
+    result = strategy.aggregate_train(server_round, answer(messages, contents))
+    if isinstance(strategy, RobustStrategy):
+        assert strategy.server.flush()
+    return result
 
 
 def flatten(numbers: Numbers) -> np.ndarray:
@@ -109,8 +113,13 @@ def honest_mean(model: Numbers, n: int) -> np.ndarray:
 def watch(strategy: RobustStrategy) -> list[RoundReport]:
     """The reports that the strategy makes from now on."""
     seen: list[RoundReport] = []
-    enter = strategy.journal.enter
-    strategy.journal.enter = lambda report: (seen.append(report), enter(report))[1]  # type: ignore[method-assign]
+    enter = strategy.server.enter
+
+    def watched(*arguments: Any, **options: Any) -> RoundReport:
+        seen.append(enter(*arguments, **options))
+        return seen[-1]
+
+    strategy.server.enter = watched  # type: ignore[method-assign]
     return seen
 
 

@@ -46,10 +46,10 @@ def test_one_hostile_node_and_one_killed_do_not_stop_the_learning(tmp_path: Path
         said = deployment.said("run")
     rounds = [json.loads(line) for line in log.read_text().splitlines()]
     assert len(rounds) == 5
-    assert sum(node["replied"] for node in rounds[0]["nodes"]) == 4  # all were waited for
-    lost = {node["node"] for entry in rounds for node in entry["nodes"] if not node["replied"]}
+    assert sum(client["replied"] for client in rounds[0]["clients"]) == 4  # all were waited for
+    lost = {client["client"] for entry in rounds for client in entry["clients"] if not client["replied"]}
     assert len(lost) == 1  # and named, though dead
-    assert lost <= {node["node"] for node in rounds[0]["nodes"]}
+    assert lost <= {client["client"] for client in rounds[0]["clients"]}
     assert not any(entry["skipped"] for entry in rounds)
     accuracy = float(re.search(r"test accuracy ([\d.]+)%", said).group(1))  # type: ignore[union-attr]
     print(f"accuracy {accuracy}, {len(rounds)} rounds")
@@ -71,11 +71,11 @@ def test_a_crashing_client_is_the_only_one_lost_and_momentum_outlives_the_proces
         assert WITH_MOMENTUM in deployment.said("momentum")
         said = deployment.said("run")
     rounds = [json.loads(line) for line in log.read_text().splitlines()]
-    lost = [{node["node"] for node in entry["nodes"] if not node["replied"]} for entry in rounds]
+    lost = [{client["client"] for client in entry["clients"] if not client["replied"]} for entry in rounds]
     assert len(lost) == 2
     assert all(len(nodes) == 1 for nodes in lost), lost
     assert lost[0] == lost[1]
     assert not any(entry["skipped"] for entry in rounds)
     accuracy = float(re.search(r"test accuracy ([\d.]+)%", said).group(1))  # type: ignore[union-attr]
-    print(f"accuracy {accuracy}, {[node['reason'] for entry in rounds for node in entry['nodes'] if node['reason']]}")
+    print(f"accuracy {accuracy}", [client["reason"] for entry in rounds for client in entry["clients"]])
     assert accuracy > 70

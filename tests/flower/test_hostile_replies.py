@@ -30,7 +30,7 @@ from flower.federation import (
 from flower.hostile import BROKEN, FAR
 from robagg._core.rule import Rule
 from robagg.flower import RobustStrategy
-from robagg.flower.combine import share_by_size
+from robagg.server.combine import share_by_size
 
 N, F = 11, 2
 MODEL = draw_model()
@@ -141,7 +141,7 @@ def test_no_claim_lifts_a_reply_above_max_weight_and_the_rules_own(rule: Rule, c
         strategy = RobustStrategy(rule, weighted=weighted, max_weight=most)
         reports = watch(strategy)
         run_round(strategy, pack(MODEL), contents)
-        told.append(np.array([node.weight for node in reports[0].nodes]))
+        told.append(np.array([client.weight for client in reports[0].clients]))
     alone, final = told
     assert np.all(final <= np.maximum(alone, most) + 1e-9)
     assert final.sum() == pytest.approx(alone.sum())
@@ -163,7 +163,7 @@ def test_claims_do_not_bring_far_liars_back(liars: int) -> None:
         strategy = RobustStrategy(ra.RFA(), weighted=weighted)
         reports = watch(strategy)
         run_round(strategy, pack(MODEL), contents)
-        told.append(sum(node.weight for node in reports[0].nodes[:liars]))
+        told.append(sum(client.weight for client in reports[0].clients[:liars]))
     alone, final = told
     assert alone < 1e-3
     assert final < 0.1 * n * alone * 1.001
@@ -195,9 +195,11 @@ def test_the_model_is_the_sum_of_replies_by_the_weights_that_are_told(rule: Rule
     arrays, _ = run_round(strategy, pack(MODEL), [fill(row, **{"num-examples": 1 + i}) for i, row in enumerate(rows)])
     start, (report,) = flatten(MODEL), reports
     median = flatten(ra.CM()(rows)) if isinstance(rule, ra.Huber) else start
-    wanted = median + sum(node.weight * (flatten(row) - median) for node, row in zip(report.nodes, rows, strict=True))
+    wanted = median + sum(
+        client.weight * (flatten(row) - median) for client, row in zip(report.clients, rows, strict=True)
+    )
     assert np.allclose(flatten(unpack(arrays)), wanted, atol=1e-5)
-    assert report.nodes[11].weight > report.nodes[0].weight
+    assert report.clients[11].weight > report.clients[0].weight
 
 
 def test_claims_of_the_largest_number_there_is_count_alike() -> None:
@@ -205,7 +207,7 @@ def test_claims_of_the_largest_number_there_is_count_alike() -> None:
     reports, n = watch(strategy), 22  # of these shares the sum rounds to no number
     row, most = draw_update(MODEL, 0), np.finfo(np.float64).max
     run_round(strategy, pack(MODEL), [fill(row, **{"num-examples": float(most)})] * n)
-    assert [node.weight for node in reports[0].nodes] == pytest.approx([1 / n] * n)
+    assert [client.weight for client in reports[0].clients] == pytest.approx([1 / n] * n)
 
 
 def test_weights_below_zero_are_left_as_they_are() -> None:

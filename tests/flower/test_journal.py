@@ -16,7 +16,8 @@ from flwr.app import Error, RecordDict
 
 import robagg as ra
 from flower.federation import draw_model, draw_update, fill, pack, run_round
-from robagg.flower import RobustStrategy, read_log
+from robagg.flower import RobustStrategy
+from robagg.server import read_journal, verify_journal
 
 MODEL = draw_model()
 
@@ -36,15 +37,16 @@ def test_the_file_holds_every_round_and_reads_back(tmp_path: Path) -> None:
     assert (first["round"], second["round"], third["round"]) == (1, 2, 3)
     assert first["rule"] == "tq(f=2)"
     assert first["tau"] > 0
-    assert first["nodes"][0]["node"] == "100"
-    assert first["nodes"][0]["rejected"] is True
-    assert "beyond tau" in first["nodes"][0]["reason"]
-    assert first["nodes"][0]["distance"] > 100
-    assert abs(sum(node["weight"] for node in first["nodes"]) + first["median_weight"] - 1) < 1e-6
-    assert first["nodes"][-1] | {"replied": False, "rejected": False} == first["nodes"][-1]
+    assert first["clients"][0]["client"] == "100"
+    assert first["clients"][0]["rejected"] is True
+    assert "beyond tau" in first["clients"][0]["reason"]
+    assert first["clients"][0]["distance"] > 100
+    assert abs(sum(client["weight"] for client in first["clients"]) + first["median_weight"] - 1) < 1e-6
+    assert first["clients"][-1] | {"replied": False, "rejected": False} == first["clients"][-1]
     assert third["skipped"]
-    reports = read_log(path)
-    assert [report.to_json() for report in reports] == path.read_text().splitlines()
+    assert verify_journal(path) == []
+    reports = read_journal(path).rounds
+    assert [report.round for report in reports] == [1, 2, 3]
     assert "rejected" in str(reports[0])
     assert "skipped" in str(reports[2])
 
@@ -56,14 +58,15 @@ def test_a_torn_line_is_skipped_and_told(tmp_path: Path, caplog: pytest.LogCaptu
     for server_round in (1, 2, 3):
         run_round(strategy, pack(MODEL), contents(), server_round)
     path.write_bytes(path.read_bytes()[:-40])
-    assert [report.round for report in read_log(path)] == [1, 2]
-    assert f"1 line of {path} that hold no round skipped" in caplog.text
+    assert [report.round for report in read_journal(path).rounds] == [1, 2]
+    assert read_journal(path).strange == 1
     again = RobustStrategy(ra.TQ(f=2), log_file=path)
+    assert f"the last line of {path} was torn after" in caplog.text
     run_round(again, pack(MODEL), contents(), 4)
-    assert [report.round for report in read_log(path)] == [1, 2, 4], "the next round has a line of its own"
+    assert [report.round for report in read_journal(path).rounds] == [1, 2, 4], "the next round has a line of its own"
     path.write_text(path.read_text() + '{}\n3\n"x"\n{"nodes": 1}\n')
-    assert [report.round for report in read_log(path)] == [1, 2, 4]
-    assert f"5 lines of {path} that hold no round skipped" in caplog.text
+    assert [report.round for report in read_journal(path).rounds] == [1, 2, 4]
+    assert read_journal(path).strange == 4
 
 
 def test_nodes_that_cost_the_quorum_are_told_of_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -82,10 +85,10 @@ def test_nodes_that_cost_the_quorum_are_told_of_everywhere(tmp_path: Path, caplo
     named = [103, 104, 105, 106]
     assert called == [(1, node, "not finite") for node in named]
     assert metrics["robagg-rejected"] == 4
-    assert [node.node for node in read_log(tmp_path / "v.jsonl")[0].rejected] == named
+    assert [client.client for client in read_journal(tmp_path / "v.jsonl").rounds[0].rejected] == [*map(str, named)]
     for node in named:
-        assert f"node {node} rejected: not finite" in caplog.text
-        assert f"node {node} was rejected in 1 of its last 1 rounds" in caplog.text
+        assert f"client {node} rejected: not finite" in caplog.text
+        assert f"client {node} was rejected in 1 of its last 1 rounds" in caplog.text
     assert "(row " not in caplog.text
 
 
@@ -100,7 +103,7 @@ def test_robagg_show_reads_the_file(tmp_path: Path) -> None:
         run_round(strategy, pack(MODEL), contents(), server_round)
     shown = CliRunner().invoke(app, ["show", str(tmp_path / "rounds.jsonl"), "--format", "csv"])
     assert shown.exit_code == 0
-    rows = {row["node"]: row for row in csv.DictReader(shown.output[shown.output.index("node,") :].splitlines())}
+    rows = {row["client"]: row for row in csv.DictReader(shown.output[shown.output.index("client,") :].splitlines())}
     assert (rows["100"]["rejected"], rows["101"]["rejected"], rows["109"]["replied"]) == ("2", "0", "0")
 
 
@@ -109,7 +112,7 @@ def test_huge_distances_and_node_ids_are_json(tmp_path: Path) -> None:
     rows = [fill({name: np.full_like(w, 3e38) for name, w in MODEL.items()}), *contents()[1:]]
     run_round(strategy, pack(MODEL), rows)
     line = json.loads((tmp_path / "v.jsonl").read_text(), parse_constant=lambda name: pytest.fail(name))
-    assert line["nodes"][0]["weight"] == 0
+    assert line["clients"][0]["weight"] == 0
 
 
 def test_a_node_rejected_again_and_again_gives_one_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -120,7 +123,8 @@ def test_a_node_rejected_again_and_again_gives_one_warning(caplog: pytest.LogCap
         warned = [r.getMessage() for r in caplog.records if "different population" in r.getMessage()]
         assert len(warned) == (server_round >= 5)
     assert (
-        "node 100 was rejected in 2 of its last 3 rounds: it is hostile, broken, or a different population" in warned[0]
+        "client 100 was rejected in 2 of its last 3 rounds: it is hostile, broken, or a different population"
+        in warned[0]
     )
 
 

@@ -46,7 +46,7 @@ def simulate(*settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 def reasons(result: dict[str, Any]) -> list[set[str]]:
     """Round by round, what is said of the nodes that were not believed."""
-    return [{node["reason"] for node in entry["nodes"] if node["reason"]} for entry in result["rounds"]]
+    return [{client["reason"] for client in entry["clients"] if client["reason"]} for entry in result["rounds"]]
 
 
 def test_several_attackers_at_once_neither_end_the_run_nor_stop_the_learning() -> None:
@@ -97,11 +97,11 @@ def test_an_attacker_costs_less_than_two_points(name: str, results: dict[str, di
 @pytest.mark.slow
 def test_a_crash_loses_one_node_and_no_other(results: dict[str, dict[str, Any]]) -> None:
     """The process ends in every round, for good (os._exit), and Ray starts another."""
-    lost = [[node for node in entry["nodes"] if not node["replied"]] for entry in results["crash"]["rounds"]]
+    lost = [[client for client in entry["clients"] if not client["replied"]] for entry in results["crash"]["rounds"]]
     assert len(lost) == ROUNDS["num-server-rounds"]
-    assert all("Actor" in node["reason"] for nodes in lost for node in nodes)
+    assert all("Actor" in client["reason"] for clients in lost for client in clients)
     assert [len(nodes) for nodes in lost] == [1] * len(lost)
-    assert len({nodes[0]["node"] for nodes in lost}) == 1
+    assert len({nodes[0]["client"] for nodes in lost}) == 1
 
 
 @pytest.mark.slow
@@ -123,5 +123,5 @@ def test_a_dead_process_that_nobody_replaces_does_not_end_the_run() -> None:
     assert len(result["rounds"]) == 3
     for entry in result["rounds"][1:]:
         assert entry["skipped"]
-        assert all("process has died" in node["reason"] for node in entry["nodes"])
+        assert all("process has died" in client["reason"] for client in entry["clients"])
     assert result["accuracy"] > 0  # the model is kept, and evaluated

@@ -80,7 +80,7 @@ def test_narrower_integers_are_believed_and_wider_ones_are_not() -> None:
     reports = watch(strategy)
     arrays, _ = run_round(strategy, pack(model), [fill(row) for row in rows])
     assert unpack(arrays)["n"].dtype == np.int32
-    assert [node.reason for node in reports[0].rejected] == [
+    assert [client.reason for client in reports[0].rejected] == [
         "'n' holds int64 where int32 is expected",
         "'n' holds float32 where int32 is expected",
     ]

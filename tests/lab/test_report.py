@@ -212,18 +212,20 @@ def test_records_are_flat_enough_for_pandas(tmp_path: Path) -> None:
     assert frame["accuracy"].dtype.kind == "f"
 
 
-def test_show_reads_the_file_of_the_flower_strategy(tmp_path: Path) -> None:
+def test_show_reads_a_journal(tmp_path: Path) -> None:
     path = tmp_path / "rounds.jsonl"
 
-    def node(name: int, weight: float, rejected: bool, reason: str = "", replied: bool = True) -> dict[str, Any]:
+    def client(name: int, weight: float, rejected: bool, reason: str = "", replied: bool = True) -> dict[str, Any]:
         distance = 1.0 if replied else None
-        return {"node": str(name), "weight": weight, "distance": distance, "rejected": rejected, "reason": reason} | {
+        return {"client": str(name), "weight": weight, "distance": distance, "rejected": rejected, "reason": reason} | {
             "replied": replied
         }
 
-    first = [node(2**63, 0.5, False), node(7, 0.0, True, "outside tau"), node(9, 0.5, False)]
-    second = [node(2**63, 1.0, False), node(7, 0.0, True, "NaN"), node(9, 0.0, False, "timed out", replied=False)]
-    rounds = [{"rule": "tq(f=1)", "round": t, "nodes": nodes, "tau": 1.0} for t, nodes in ((1, first), (2, second))]
+    first = [client(2**63, 0.5, False), client(7, 0.0, True, "outside tau"), client(9, 0.5, False)]
+    second = [client(2**63, 1.0, False), client(7, 0.0, True, "NaN"), client(9, 0.0, False, "timed out", replied=False)]
+    rounds = [
+        {"rule": "tq(f=1)", "round": t, "clients": clients, "tau": 1.0} for t, clients in ((1, first), (2, second))
+    ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in rounds) + '{"rule": "tq", "rou')
     for form in FORMATS:
         shown = CliRunner().invoke(app, ["show", str(path), "--format", form])

@@ -1,4 +1,4 @@
-"""`robagg show`: tables from a store of runs, or from the file that the Flower strategy writes."""
+"""`robagg show`: tables from a store of runs, or from the journal of a server."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import typer
 from robagg.cli.plugins import PluginFiles, load_plugins
 from robagg.lab.loading import flatten_all, read_runs
 from robagg.report.formats import render, render_rows
-from robagg.report.rounds import describe_rounds, read_rounds, summarise_nodes
+from robagg.report.rounds import describe_rounds, summarise_clients
 from robagg.report.tables import list_troubles, tabulate
+from robagg.server import read_journal
 
 
 class Format(StrEnum):
@@ -27,7 +28,7 @@ class Format(StrEnum):
 
 
 def show(
-    store: Annotated[Path, typer.Argument(help="a store, or a file that the Flower strategy wrote", dir_okay=False)],
+    store: Annotated[Path, typer.Argument(help="a store, or a journal that a server wrote", dir_okay=False)],
     form: Annotated[Format, typer.Option("--format", help="how tables are printed")] = Format.terminal,
     rows: Annotated[str, typer.Option(help="what has a row: method, mixers, f, rho, ...")] = "method",
     columns: Annotated[str, typer.Option(help="what has a column: attack, f, rho, a setting, ...")] = "attack",
@@ -49,10 +50,10 @@ def show(
     load_plugins(plugin)
     contents = read_runs(store)
     if not contents.records:
-        rounds, strange = read_rounds(store)
-        if rounds:
-            _note(f"{strange} lines that are no round were skipped" if strange else "")
-            typer.echo(_show_nodes(describe_rounds(rounds), summarise_nodes(rounds), form.value))
+        journal = read_journal(store)
+        if journal.rounds:
+            _note(f"{journal.strange} lines that are no round were skipped" if journal.strange else "")
+            typer.echo(_show_clients(describe_rounds(journal.rounds), summarise_clients(journal.rounds), form.value))
             return
     records, odd = flatten_all(contents)
     for note in (*contents.notes, *odd):
@@ -75,9 +76,9 @@ def _note(text: str) -> None:
         typer.echo(text, err=True)
 
 
-def _show_nodes(title: str, nodes: list[dict[str, object]], form: str) -> str:
-    head = list(nodes[0]) if nodes else ["node"]
-    lines = [[str(value) for value in node.values()] for node in nodes]
+def _show_clients(title: str, clients: list[dict[str, object]], form: str) -> str:
+    head = list(clients[0]) if clients else ["client"]
+    lines = [[str(value) for value in client.values()] for client in clients]
     if form != "csv":
         return render_rows(title, head, lines, form)
     text = io.StringIO()

@@ -10,9 +10,7 @@ from robagg.flower.version import check_flower
 
 check_flower()
 
-from robagg.flower.journal import read_log  # noqa: E402
 from robagg.flower.momentum import worker_momentum  # noqa: E402
-from robagg.flower.report import NodeVerdict, RoundReport  # noqa: E402
 from robagg.flower.strategy import RobustStrategy  # noqa: E402
 
-__all__ = ["NodeVerdict", "RobustStrategy", "RoundReport", "read_log", "worker_momentum"]
+__all__ = ["RobustStrategy", "worker_momentum"]

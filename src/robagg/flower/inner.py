@@ -12,11 +12,11 @@ import numpy as np
 from flwr.app import ArrayRecord, Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
-from robagg.flower.combine import Combined
 from robagg.flower.metrics import call
-from robagg.flower.model import Flat, GlobalModel, pack
-from robagg.flower.npy import Spec, UnfitError
-from robagg.flower.quote import quote
+from robagg.flower.model import GlobalModel, pack
+from robagg.flower.npy import Spec
+from robagg.server.model import Flat, UnfitError
+from robagg.server.quote import quote
 
 SHARED = (
     "fraction_train",
@@ -34,16 +34,16 @@ SHARED = (
 
 
 def hand_on(
-    inner: FedAvg, server_round: int, model: GlobalModel, combined: Combined, metrics: MetricRecord
+    inner: FedAvg, server_round: int, model: GlobalModel, values: Mapping[str, Flat], metrics: MetricRecord
 ) -> tuple[ArrayRecord | None, str]:
     """The inner strategy's next model, or why there is none.
 
     Integer arrays and statistics are not for its optimiser and stay the rule's.
     """
-    told = MetricRecord({**metrics, inner.weighted_by_key: 1.0})
-    content = RecordDict({inner.arrayrecord_key: model.record(combined.values), "metrics": told})
+    record = MetricRecord({**metrics, inner.weighted_by_key: 1.0})
+    content = RecordDict({inner.arrayrecord_key: model.rebuild(values), "metrics": record})
     reply = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
-    own = {spec.name: combined.values[spec.name] for spec in model.specs.values() if spec.aside}
+    own = {spec.name: values[spec.name] for spec in model.specs.values() if spec.aside}
     name = type(inner).__name__
     try:
         # The metrics are made already, and a function of the user's need not find in its own result what it reads.
@@ -124,7 +124,7 @@ def _cast(value: Flat, spec: Spec) -> Flat | None:
         raise UnfitError(f"{spec.name!r} is wanted as real numbers of shape {spec.shape}, got {came}")
     whole = np.rint(value) if spec.whole and value.dtype.kind == "f" else value
     with np.errstate(over="ignore", invalid="ignore"):
-        numbers = whole.astype(spec.dtype)
+        numbers = whole.astype(spec.numpy_dtype)
     if spec.whole and not np.array_equal(numbers, whole):
         return None
     return numbers.ravel(order="F" if spec.fortran else "C")

@@ -1,4 +1,4 @@
-"""Momentum at the worker: honest updates become more alike from round to round, which leaves liars less room."""
+"""Momentum at the worker: honest updates become more alike, which leaves Byzantine clients less room."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, MessageType
 
-from robagg.flower.model import STATISTICS, GlobalModel, pack, read_patterns
-from robagg.flower.npy import UnfitError, view
+from robagg.flower.model import GlobalModel, pack
+from robagg.flower.npy import view
+from robagg.server.model import STATISTICS, UnfitError, read_patterns
 
 STATE = "robagg.momentum"
 """The record of a client's context that holds its momentum: it outlives the process that answers a message."""
@@ -69,8 +70,9 @@ def _take_one(records: Mapping[str, ArrayRecord], where: str) -> tuple[str, Arra
 def _mix(model: GlobalModel, trained: ArrayRecord, context: Context, mu: float) -> ArrayRecord:
     if missing := [spec.name for spec in model.measured if spec.name not in trained]:
         raise UnfitError(f"the reply lacks {', '.join(missing)}")
-    start = model.flat(model.measured)
-    x = {spec.name: view(trained[spec.name], spec) for spec in model.measured}
+    specs = [model.specs[spec.name] for spec in model.measured]
+    start = {spec.name: model.look(spec) for spec in specs}
+    x = {spec.name: view(trained[spec.name], spec) for spec in specs}
     update = {name: np.subtract(x[name], start[name], dtype=np.promote_types(x[name].dtype, np.float32)) for name in x}
     if not all(np.isfinite(part).all() for part in update.values()):
         return trained  # one round that blew up must not stay in the memory for ever
@@ -82,6 +84,6 @@ def _mix(model: GlobalModel, trained: ArrayRecord, context: Context, mu: float) 
     momentum = {name: part.astype(update[name].dtype, copy=False) for name, part in momentum.items()}
     context.state[STATE] = ArrayRecord({name: Array(part) for name, part in momentum.items()})
     mixed = trained.copy()
-    for spec in model.measured:
+    for spec in specs:
         mixed[spec.name] = pack(spec, start[spec.name] + momentum[spec.name])
     return mixed

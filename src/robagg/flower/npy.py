@@ -13,29 +13,22 @@ from typing import Any
 import numpy as np
 from flwr.app import Array
 
-from robagg.flower.quote import quote
+from robagg.server.model import ArraySpec, UnfitError
+from robagg.server.quote import quote
 
 NUMPY = "numpy.ndarray"
 LONGEST_HEADER = 4096
 """A header takes 128 bytes; names of 4096 are somebody's joke."""
 
 
-class UnfitError(ValueError):
-    """A reply cannot be used; the message says why."""
-
-
 @dataclass(frozen=True)
-class Spec:
+class Spec(ArraySpec):
     """One array of the model. Arrays are kept flat, in the order in which they lie in the message."""
 
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    numpy_dtype: np.dtype[Any]
     fortran: bool
     header: bytes
     """What the .npy format writes before the numbers; a reply of the same kind starts with the same bytes."""
-    aside: bool
-    """Whether it stays out of the distances: an integer array, or one that matches a pattern."""
 
     @cached_property
     def size(self) -> int:
@@ -43,12 +36,7 @@ class Spec:
 
     @cached_property
     def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
-
-    @property
-    def whole(self) -> bool:
-        """Whether it holds whole numbers."""
-        return self.dtype.kind in "iub"
+        return self.size * self.numpy_dtype.itemsize
 
 
 def view(array: Array, spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:
@@ -57,7 +45,7 @@ def view(array: Array, spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:
         raise UnfitError(f"{spec.name!r} is serialised as {quote(array.stype)}, not as {NUMPY}")
     data = array.data
     if len(data) == len(spec.header) + spec.nbytes and data.startswith(spec.header):
-        return look(data, spec.dtype, len(spec.header))
+        return look(data, spec.numpy_dtype, len(spec.header))
     # Not the model's own bytes before the numbers: another dtype or writer, perhaps in good faith. Length first.
     if not spec.size <= len(data) <= LONGEST_HEADER + 8 * spec.size:
         raise UnfitError(f"{spec.name!r} has {len(data)} bytes where {len(spec.header) + spec.nbytes} are expected")
@@ -68,9 +56,9 @@ def view(array: Array, spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:
     if shape != spec.shape:
         raise UnfitError(f"{spec.name!r} has the shape {quote(shape)} where {spec.shape} is expected")
     # Whole numbers for floating ones are sound: FedAvg averages integer arrays, and clients go on counting in theirs.
-    fits = np.can_cast(dtype, spec.dtype) if spec.whole else dtype.kind in "fiub" and dtype.itemsize <= 8
+    fits = np.can_cast(dtype, spec.numpy_dtype) if spec.whole else dtype.kind in "fiub" and dtype.itemsize <= 8
     if not fits:
-        raise UnfitError(f"{spec.name!r} holds {quote(dtype)} where {spec.dtype} is expected")
+        raise UnfitError(f"{spec.name!r} holds {quote(dtype)} where {spec.numpy_dtype} is expected")
     if len(data) - offset != spec.size * dtype.itemsize:
         raise UnfitError(
             f"{spec.name!r} has {len(data) - offset} bytes of numbers where {spec.size} {dtype} are expected"
@@ -78,9 +66,9 @@ def view(array: Array, spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:
     numbers = look(data, dtype, offset)
     if fortran != spec.fortran and len(shape) > 1:
         numbers = numbers.reshape(shape, order="F" if fortran else "C").ravel(order="F" if spec.fortran else "C")
-    if dtype != spec.dtype or not numbers.flags.aligned:
+    if dtype != spec.numpy_dtype or not numbers.flags.aligned:
         with np.errstate(over="ignore"):  # what is too large for the model's dtype becomes Inf, and is broken as such
-            numbers = numbers.astype(spec.dtype)
+            numbers = numbers.astype(spec.numpy_dtype)
     return numbers
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,17 +10,17 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result
 
-from robagg._core.checks import check_positive, is_whole
-from robagg._core.rule import Rule, SortedRule, parse
+from robagg._core.rule import Rule
 from robagg._core.tolerance import F
-from robagg.flower.decide import decide
 from robagg.flower.inner import SHARED, average_plainly, evaluate_plainly, hand_on
-from robagg.flower.journal import Journal, OnReject, logger
+from robagg.flower.messages import LOGGER, sort_messages
 from robagg.flower.metrics import summarise
-from robagg.flower.model import STATISTICS, GlobalModel, read_patterns
-from robagg.flower.report import RoundReport
+from robagg.flower.model import GlobalModel
 from robagg.flower.sampling import ask_present, wait_for_nodes
-from robagg.flower.screen import screen
+from robagg.server import RobustServer
+from robagg.server.model import STATISTICS
+from robagg.server.screen import screen
+from robagg.server.server import OnRound
 
 TIMEOUT = 600.0
 """Seconds to wait for replies. A client that dies says nothing, so every death costs a round this long."""
@@ -33,7 +32,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
     Args:
         rule: a rule, a chain, or its text, such as `TQ(f=2)` or `"nnm >> tq"`. There is no default: every rule has a
             weak spot, so it is a choice.
-        f: for a rule given as text, how many replies may lie: a number, or a share of the replies (0.2).
+        f: for a rule given as text, how many replies may be Byzantine: a number, or a share of the replies (0.2).
         around: the strategy that gets the robust value as if it were one reply, such as `FedAdam(...)`. It then
             samples the nodes; metrics stay trimmed means, or what its own functions for them say.
         weighted: weigh believed replies by their claimed number of examples. The number is a claim, so the default
@@ -42,10 +41,13 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             equal share is always allowed, so the default changes nothing with ten believed replies or fewer.
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         observe: aggregate as FedAvg (or `around`) would, and only report what the rule would have done.
-        on_reject: called with round, node id and reason for each reply that is rejected.
+        on_reject: called with round, node id and reason for each reply that is rejected, without holding up the round.
         log_file: a file that gets a JSON line for each round; `robagg show` reads it.
         aside: one pattern or several: arrays with such names stay out of the distances, and their median is taken.
         warn_after: (k, m): a node that is rejected in k of its last m rounds gives one warning.
+        allow_unprotected: take the rule's value also where its f in force is 0 and more was asked; else such a round
+            is skipped.
+        on_round: called with the `RoundReport` of each round; one function or several.
         fedavg_arguments: those of FedAvg. `min_available_nodes` is waited for before the first round only, so that a
             node that leaves cannot stop the run; `min_train_nodes` and `min_evaluate_nodes` in every round.
     """
@@ -58,39 +60,41 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         max_weight: float = 0.1,
         min_valid_replies: int | None = None,
         observe: bool = False,
-        on_reject: OnReject | None = None,
+        on_reject: Callable[[int, int, str], Any] | None = None,
         *,
         f: F = None,
         log_file: str | Path | None = None,
         aside: str | Sequence[str] = STATISTICS,
         warn_after: tuple[int, int] = (3, 5),
+        allow_unprotected: bool = False,
+        on_round: OnRound | Iterable[OnRound] = (),
         **fedavg_arguments: Any,
     ) -> None:
-        if isinstance(rule, Rule) and f is not None:
-            raise ValueError(f"f goes with a rule given as text; {rule} has its own")
-        self.rule = parse(rule, f=f)
-        if weighted and isinstance(self.rule.core, SortedRule):
-            raise ValueError(f"weighted=True wants a rule that gives whole replies a weight; {self.rule} sorts numbers")
-        if min_valid_replies is not None and not (is_whole(min_valid_replies) and min_valid_replies >= 1):
-            raise ValueError(f"min_valid_replies must be a whole number, at least 1, got {min_valid_replies!r}")
         if around is not None and not isinstance(around, FedAvg):
             raise TypeError(f"around must be FedAvg or a subclass of it, got {type(around).__name__}")
         if around is not None and fedavg_arguments:
             raise ValueError(f"with `around`, give {', '.join(fedavg_arguments)} to the strategy inside")
-        check_positive(max_weight=max_weight)
+        self.server = RobustServer(
+            rule,
+            f=f,
+            weighted=weighted,
+            max_weight=max_weight,
+            min_valid_replies=min_valid_replies,
+            allow_unprotected=allow_unprotected,
+            aside=aside,
+            warn_after=warn_after,
+            journal=log_file,
+            on_reject=None if on_reject is None else lambda number, name, why: on_reject(number, int(name), why),
+            on_round=on_round,
+            logger=LOGGER,
+        )
         shared = fedavg_arguments if around is None else {name: getattr(around, name) for name in SHARED}
         super().__init__(**shared)
         self.around = around
-        self.max_weight = max_weight if weighted else None
-        self.min_valid_replies = min_valid_replies or 1
         self.observe = observe
-        self.aside = read_patterns(aside)
-        self.journal = Journal(log_file, on_reject, warn_after)
         self._model: GlobalModel | None = None
         self._asked: list[Message] = []
-        self._state: Any = None
         self._gathered = False
-        self._warned = False
 
     def start(
         self,
@@ -103,10 +107,11 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
         """Run the rounds, as every strategy does; only the default timeout is shorter."""
-        self._state, self._gathered = None, False
+        self._gathered = False
         result: Result = super().start(
             grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn
         )
+        self.server.flush()
         if not result.arrays:  # every round was skipped: the model was kept
             result.arrays = initial_arrays
         return result
@@ -114,16 +119,16 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
     def summary(self) -> None:
         """Log how the strategy is set up."""
         looking = " (looking on only)" if self.observe else ""
-        logger.info("\t├──> Robust rule: %s%s", self.rule, looking)
+        LOGGER.info("\t├──> Robust rule: %s%s", self.server.rule, looking)
         if self.around is not None:
-            logger.info("\t├──> Its value goes to: %s", type(self.around).__name__)
+            LOGGER.info("\t├──> Its value goes to: %s", type(self.around).__name__)
         FedAvg.summary(self) if self.around is None else self.around.summary()
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Ask for training, and keep the model that is sent: replies are measured against it."""
-        self._model = GlobalModel(arrays, self.aside)
+        self._model = GlobalModel(arrays, self.server.aside)
         configure = super().configure_train if self.around is None else self.around.configure_train
         self._asked = self._configure("train", configure, grid, server_round, arrays, config)
         return self._asked
@@ -146,30 +151,23 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             raise RuntimeError("aggregate_train needs the model of the round: call configure_train first")
         if not messages and not asked:
             return None, None  # nobody was asked: training is switched off
-        screened = screen(
-            messages, asked, self._model, size_key=self.weighted_by_key, needs_size=self.max_weight is not None
-        )
-        combined, report = decide(
-            self.rule, self._model, screened, self.min_valid_replies, state=self._state, max_weight=self.max_weight
-        )
-        report = replace(report, round=server_round, observed=self.observe)
-        arrays, metrics = None, MetricRecord()
-        if combined is not None:
-            self._state = combined.state
+        answers = sort_messages(messages, asked, size_key=self.weighted_by_key, needs_size=self.server.weighted)
+        decision = self.server.decide(server_round, answers.replies, self._model, asked=answers.asked)
+        arrays, metrics, why = None, MetricRecord(), ""
         if self.observe:
             inside, aggregate = self._find_plain("train")
             arrays, metrics = average_plainly(inside, aggregate, server_round, messages, self._model)
-        elif combined is not None:
-            accepted = [reply for reply, node in zip(screened.given, report.nodes, strict=False) if not node.rejected]
-            metrics = summarise(self.train_metrics_aggr_fn, accepted, self.rule, self.weighted_by_key)
+        elif decision.values is not None:
+            metrics = summarise(
+                self.train_metrics_aggr_fn, decision.accepted, answers.contents, self.server.rule, self.weighted_by_key
+            )
             if self.around is None:
-                arrays = self._model.record(combined.values)
+                arrays = self._model.rebuild(decision.values)
             else:
-                arrays, why = hand_on(self.around, server_round, self._model, combined, metrics)
-                report = replace(report, skipped=why)
-        self.journal.enter(report)
-        self._warn_of_equal_shares(report)
-        return arrays, MetricRecord({**metrics, **report.to_metrics()})
+                arrays, why = hand_on(self.around, server_round, self._model, decision.values, metrics)
+        report = self.server.enter(decision, metrics=metrics, skipped=why, observed=self.observe)
+        rejected = [int(client.client) for client in report.rejected]
+        return arrays, MetricRecord({**metrics, **report.to_metrics(), "robagg-rejected-nodes": rejected})
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """The trimmed mean of each metric; looking on only, what FedAvg (or `around`) makes of them."""
@@ -177,33 +175,23 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self._asked = []
         if not messages:
             return None
-        screened = screen(messages, asked, None, size_key=self.weighted_by_key)
-        broken = [] if self.observe else [(reply.node, reply.reason) for reply in screened.given if reply.reason]
+        answers = sort_messages(messages, asked, size_key=self.weighted_by_key, train=False)
+        screened = screen(answers.replies, None, asked=answers.asked)
+        broken = [] if self.observe else [(reply.client, reply.reason) for reply in screened.given if reply.reason]
         for node, why in [*screened.failed.items(), *broken]:
-            logger.warning("\t> node %d has no part in the evaluation: %s", node, why)
+            LOGGER.warning("\t> client %s has no part in the evaluation: %s", node, why)
         if self.observe:
             return evaluate_plainly(*self._find_plain("evaluate"), server_round, messages)
         if not screened.sound:
             return None
-        return summarise(self.evaluate_metrics_aggr_fn, screened.sound, self.rule, self.weighted_by_key)
+        return summarise(
+            self.evaluate_metrics_aggr_fn, screened.sound, answers.contents, self.server.rule, self.weighted_by_key
+        )
 
     def _find_plain(self, kind: Literal["train", "evaluate"]) -> tuple[FedAvg, Callable[..., Any]]:
         """The strategy that aggregates where the rule only looks on, and its own way to."""
         inside = self if self.around is None else self.around
         return inside, getattr(super() if self.around is None else inside, f"aggregate_{kind}")
-
-    def _warn_of_equal_shares(self, report: RoundReport) -> None:
-        """Say once that the cap on claims leaves nothing of them."""
-        believed = sum(node.weight > 0 for node in report.nodes)
-        if self.max_weight is not None and believed and believed * self.max_weight <= 1 and not self._warned:
-            self._warned = True
-            logger.warning(
-                "robagg: round %d: weighted=True changes nothing, because max_weight=%g is not above the equal share "
-                "of %d believed replies. Later rounds are not warned of.",
-                report.round,
-                self.max_weight,
-                believed,
-            )
 
     def _configure(
         self, kind: Literal["train", "evaluate"], configure: Any, grid: Grid, *arguments: Any

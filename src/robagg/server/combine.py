@@ -7,6 +7,7 @@ CC, Clipping) get the differences to the global model, in which the origin means
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,9 +23,8 @@ from robagg._core.shares import fill
 from robagg._core.stack import LARGE, read
 from robagg._core.tolerance import QuorumError
 from robagg._core.verdict import Verdict, judge
-from robagg.flower.model import Flat, GlobalModel
-from robagg.flower.npy import Spec
-from robagg.flower.screen import Reply
+from robagg.server.model import ArraySpec, Flat, Model
+from robagg.server.screen import Screened
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Combined:
 
 
 def combine(
-    rule: Rule, model: GlobalModel, replies: Sequence[Reply], *, state: Any = None, max_weight: float | None = None
+    rule: Rule, model: Model, replies: Sequence[Screened], *, state: Any = None, max_weight: float | None = None
 ) -> Combined:
     """Aggregate by the rule's contract; QuorumError or ValueError where it has no quorum.
 
@@ -58,8 +58,10 @@ def combine(
     base = model.flat(model.measured) if measures_from_origin(rule) else None
     rows = {i: _take(replies[i], model.measured, base) for i in kept}
     stack = read(list(rows.values()), broken=broken)
-    # Rules that sort numbers would take another pass to tell each reply's share.
-    left, outcome = aggregate(rule, stack, Request(state=state, verdict=not isinstance(rule.core, SortedRule)))
+    with warnings.catch_warnings():  # that nobody is tolerated stands in the verdict, and in the report in turn
+        warnings.simplefilter("ignore", RuntimeWarning)
+        # Rules that sort numbers would take another pass to tell each reply's share.
+        left, outcome = aggregate(rule, stack, Request(state=state, verdict=not isinstance(rule.core, SortedRule)))
     # A rule that walks to its centre knows how far the rows are from it, and needs no other pass.
     known = None if rule.mixers else outcome.reach
     verdict = judge(rule, left, outcome, distances_known=known)
@@ -74,7 +76,7 @@ def combine(
         values = {spec.name: _add(base[spec.name], values[spec.name], spec) for spec in model.measured}
     sound = [reply for i, reply in enumerate(replies) if i not in broken and np.isfinite(float(verdict.distances[i]))]
     if model.statistics:
-        values |= CM()([_take(reply, model.statistics, None) for reply in sound])
+        values |= CM(f=0)([_take(reply, model.statistics, None) for reply in sound])
     for spec in model.counters:
         ordered = np.sort(np.stack([reply.arrays[spec.name] for reply in sound]), axis=0)
         values[spec.name] = ordered[(len(sound) - 1) // 2]
@@ -91,8 +93,8 @@ def share_by_size(verdict: Verdict, sizes: list[float], most: float) -> Tensor:
 
     A claim lifts no row above `most`, and none by more than the factor that lifts an equal share there: that the rule
     gives it little weight may be all that keeps a far row harmless. What the rule alone gives a row is always allowed.
-    Rows so far off that the contract draws them in have their weights in other units, and keep them; so do all where
-    a rule of somebody's own gives weights below 0, of which claims would change the sum.
+    Rows so far off that the contract scales them down have their weights in other units, and keep them; so do all
+    where a rule of somebody's own gives weights below 0, of which claims would change the sum.
     """
     weights = verdict.weights.clone()
     if bool((weights < 0).any()):
@@ -104,28 +106,26 @@ def share_by_size(verdict: Verdict, sizes: list[float], most: float) -> Tensor:
     return weights
 
 
-def _move(value: Flat, parts: Sequence[tuple[Flat, float]]) -> Flat:
+def _move(value: Tensor, parts: Sequence[tuple[Tensor, float]]) -> Tensor:
     """The value plus some rows times their change of weight."""
-    total = value.astype(np.promote_types(value.dtype, np.float32))
+    total = value.to(_widen(value.dtype), copy=True)
     for row, change in parts:
         if change:
-            total += row * total.dtype.type(change)
-    return total.astype(value.dtype, copy=False)
+            total.add_(row, alpha=change)
+    return total.to(value.dtype)
 
 
-def _take(reply: Reply, specs: Sequence[Spec], base: dict[str, Flat] | None) -> dict[str, Flat]:
+def _take(reply: Screened, specs: Sequence[ArraySpec], base: dict[str, Flat] | None) -> dict[str, Flat]:
     """Some arrays of a reply: as they came, or their differences to the global model."""
     if base is None:
         return {spec.name: reply.arrays[spec.name] for spec in specs}
-    return {spec.name: _subtract(reply.arrays[spec.name], base[spec.name]) for spec in specs}
+    return {spec.name: reply.arrays[spec.name].to(_widen(spec.dtype)) - base[spec.name] for spec in specs}
 
 
-def _subtract(numbers: Flat, base: Flat) -> Flat:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.subtract(numbers, base, dtype=np.promote_types(base.dtype, np.float32))
+def _add(base: Tensor, change: Tensor, spec: ArraySpec) -> Tensor:
+    limit = torch.finfo(spec.dtype).max
+    return (base + change).clamp(-limit, limit).to(spec.dtype)
 
 
-def _add(base: Flat, change: Flat, spec: Spec) -> Flat:
-    limit = np.finfo(spec.dtype).max
-    with np.errstate(over="ignore"):
-        return np.clip(np.add(base, change), -limit, limit).astype(spec.dtype, copy=False)
+def _widen(dtype: torch.dtype) -> torch.dtype:
+    return torch.promote_types(dtype, torch.float32)

@@ -1,0 +1,170 @@
+"""What a round decided about every client: the log, the metrics and the journal are made of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from robagg._core.rule import Rule, SortedRule
+from robagg._core.tolerance import F
+from robagg._core.verdict import Verdict
+from robagg.server.screen import Replies, find_fault
+
+MOST = 20
+"""How many clients that were not asked are named: anybody can send any number."""
+
+
+@dataclass(frozen=True)
+class ClientVerdict:
+    """One client in one round."""
+
+    client: str
+    weight: float = 0.0
+    """Its share in the value. Rules that sort numbers give every sound reply the same say."""
+    distance: float | None = None
+    """From its reply to the value (for rules that walk, to the centre of the last step); None where there is none."""
+    rejected: bool = False
+    """Broken, or outside the rule's radius. A client that did not answer, or was just not chosen, is not."""
+    reason: str = ""
+    """Why it was not believed, or why nothing came; empty for a client that was believed."""
+    replied: bool = True
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    """One round: a line of the journal."""
+
+    rule: str
+    clients: tuple[ClientVerdict, ...]
+    """Everybody who was asked."""
+    unasked: tuple[str, ...] = ()
+    """Some of those who sent something and were not asked: it does not count."""
+    round: int = 0
+    run: str = ""
+    """The id of the run, the same in all of its rounds."""
+    time: str = ""
+    """When the round ended, in UTC."""
+    f: int | None = None
+    """The f in force; None where the rule came to no value."""
+    f_asked: F = 0
+    """The f that the rule was given: a number, a share of the replies, or None for the most that n allows."""
+    unprotected: str = ""
+    """Why nobody is tolerated though somebody was to be; empty where the protection that was asked for is there."""
+    tau: float | None = None
+    median_weight: float = 0.0
+    note: str = ""
+    skipped: str = ""
+    """Why the round was skipped and the model kept; empty where it was not."""
+    observed: bool = False
+    """Whether the rule only looked on, and the model came from plain averaging."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    """Names and numbers, or lists of numbers, of all clients together."""
+
+    @property
+    def asked(self) -> int:
+        """How many clients were asked."""
+        return len(self.clients)
+
+    @property
+    def answered(self) -> int:
+        """How many clients replied: n."""
+        return sum(client.replied for client in self.clients)
+
+    @property
+    def rejected(self) -> list[ClientVerdict]:
+        return [client for client in self.clients if client.rejected]
+
+    def to_entry(self) -> dict[str, Any]:
+        """Fields as JSON has them, those first by which people look for a round."""
+        entry = {"round": self.round, "run": self.run, "time": self.time}
+        entry |= {"asked": self.asked, "answered": self.answered}
+        return entry | {name.name: _plain(getattr(self, name.name)) for name in dataclasses.fields(self)}
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> RoundReport:
+        """The report of an entry; fields of later versions are left out."""
+        clients = tuple(ClientVerdict(**_known(ClientVerdict, client)) for client in entry["clients"])
+        return cls(**_known(cls, entry) | {"clients": clients, "unasked": tuple(entry.get("unasked", ()))})
+
+    def to_metrics(self) -> dict[str, int | float]:
+        """What a history of metrics can hold of it."""
+        numbers: dict[str, int | float] = {"robagg-replies": self.answered, "robagg-rejected": len(self.rejected)}
+        numbers["robagg-skipped"] = int(bool(self.skipped))
+        if self.f is not None:
+            numbers["robagg-f"] = self.f
+        if self.tau is not None:
+            numbers["robagg-tau"] = self.tau
+        return numbers
+
+    def __str__(self) -> str:
+        """A table: client, weight, distance, reason."""
+        lines = [f"round {self.round}: {self.rule}, {self.answered} replies, {len(self.rejected)} rejected"]
+        for client in self.clients:
+            distance = "-" if client.distance is None else f"{client.distance:.4g}"
+            lines.append(f"{client.client:>22}  {100 * client.weight:>6.2f}%  {distance:>9}  {client.reason}".rstrip())
+        skipped = self.skipped and f"skipped: {self.skipped}"
+        return "\n".join([*lines, *filter(None, (self.unprotected, self.note, skipped))])
+
+
+def report_verdict(rule: Rule, replies: Replies, verdict: Verdict) -> RoundReport:
+    """The report of a round in which the rule came to a value."""
+    broken = verdict.distances.isnan()
+    # Where all lie outside, the value is the median of all: nobody was rejected.
+    rejected = broken if bool(verdict.rejected.all()) else verdict.rejected
+    alike = 1 / max(1, int((~broken).sum())) if isinstance(rule.core, SortedRule) else None
+    clients = [
+        ClientVerdict(
+            client=reply.client,
+            weight=float(verdict.weights[i]) if alike is None else alike * (not broken[i]),
+            distance=_number(float(verdict.distances[i])),
+            rejected=bool(rejected[i]),
+            reason=verdict.reasons[i],
+        )
+        for i, reply in enumerate(replies.given)
+    ]
+    return RoundReport(
+        rule=str(rule),
+        clients=(*clients, *_failures(replies)),
+        unasked=replies.unasked[:MOST],
+        f=verdict.f,
+        f_asked=verdict.f_asked,
+        unprotected=verdict.unprotected,
+        tau=None if verdict.tau is None else _number(verdict.tau),
+        median_weight=verdict.median_weight,
+        note=verdict.note,
+    )
+
+
+def report_skip(rule: Rule, replies: Replies, why: str) -> RoundReport:
+    """The report of a round in which the rule came to no value; it names every broken reply all the same."""
+    faults = [(reply.client, find_fault(reply)) for reply in replies.given]
+    clients = [ClientVerdict(client, rejected=bool(fault), reason=fault) for client, fault in faults]
+    return RoundReport(
+        rule=str(rule),
+        clients=(*clients, *_failures(replies)),
+        unasked=replies.unasked[:MOST],
+        f_asked=rule.core.f_asked,
+        skipped=why,
+    )
+
+
+def _failures(replies: Replies) -> Sequence[ClientVerdict]:
+    return [ClientVerdict(client, reason=why, replied=False) for client, why in replies.failed.items()]
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {name.name: _plain(getattr(value, name.name)) for name in dataclasses.fields(value)}
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+
+
+def _known(cls: type, entry: Mapping[str, Any]) -> dict[str, Any]:
+    names = {name.name for name in dataclasses.fields(cls)}
+    return {name: value for name, value in entry.items() if name in names}

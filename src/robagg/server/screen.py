@@ -1,0 +1,146 @@
+"""Looks at every reply by itself, before anything else does: what cannot be used is dropped with a reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from robagg._core.leaf import describe_kind
+from robagg.server.model import Flat, Model, UnfitError
+from robagg.server.quote import quote_end
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a client sent."""
+
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+    """Names and tensors or NumPy arrays."""
+    size: Any = None
+    """How many examples it claims to have; None where it does not say."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    """Names and numbers, or lists of numbers."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A client that was asked and sent nothing that could be a reply: it lowers n."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Screened:
+    """One client's reply: what can be used of it, or why nothing can."""
+
+    client: str
+    arrays: Mapping[str, Flat] = field(default_factory=dict)
+    """Flat numbers, where possible views of what came."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    size: float | None = None
+    reason: str = ""
+    """Why it is broken; empty for a sound one."""
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The replies of a round."""
+
+    given: tuple[Screened, ...]
+    """Those that came with content, broken ones included: n of them."""
+    failed: Mapping[str, str]
+    """Clients that failed or did not answer, and what happened: they lower n."""
+    unasked: tuple[str, ...] = ()
+    """Clients that sent something and were not asked: it does not count."""
+
+    @property
+    def sound(self) -> list[Screened]:
+        return [reply for reply in self.given if not reply.reason]
+
+
+def screen(
+    replies: Mapping[str, Any], model: Model | None, *, asked: Iterable[str] | None = None, needs_size: bool = False
+) -> Replies:
+    """Sort the replies of those who were asked (None: of all); without a model only metrics are looked at.
+
+    A reply is a `Reply`, or its arrays alone; a `Failure`, or an `UnfitError` by whoever received it.
+    """
+    wanted = replies.keys() if asked is None else dict.fromkeys(asked)
+    given, failed = [], {}
+    for client, reply in replies.items():
+        if client not in wanted:
+            continue
+        if isinstance(reply, Failure):
+            failed[client] = reply.reason
+        else:
+            given.append(_screen_one(client, reply, model, needs_size))
+    failed |= {client: "no reply" for client in wanted if client not in replies}
+    unasked = tuple(client for client in replies if client not in wanted)
+    return Replies(tuple(given), failed, unasked)
+
+
+def find_fault(reply: Screened) -> str:
+    """Why a reply is broken, also by NaN or Inf, which is otherwise left to the rule's own pass to find."""
+    return reply.reason or ("" if all(map(_is_finite, reply.arrays.values())) else "not finite")
+
+
+def _screen_one(client: str, reply: Any, model: Model | None, needs_size: bool) -> Screened:
+    try:
+        if isinstance(reply, UnfitError):
+            raise reply
+        if not isinstance(reply, Reply):
+            reply = Reply(reply)
+        if not isinstance(reply.metrics, Mapping):
+            raise UnfitError(f"has metrics as {describe_kind(reply.metrics)} where a mapping is expected")
+        size = _read_size(reply.size, needs_size)
+        arrays = {} if model is None else _read_arrays(reply.arrays, model)
+    except UnfitError as unfit:
+        return Screened(client, reason=str(unfit))
+    except Exception as error:  # whatever a hostile reply can provoke must not end the run
+        return Screened(client, reason=f"unreadable ({type(error).__name__}: {quote_end(error)})")
+    return Screened(client, arrays, reply.metrics, size)
+
+
+def _read_arrays(arrays: Any, model: Model) -> dict[str, Flat]:
+    if not isinstance(arrays, Mapping):
+        raise UnfitError(f"came as {describe_kind(arrays)} where a mapping of names to arrays is expected")
+    if arrays.keys() != model.specs.keys():
+        missing = [name for name in model.specs if name not in arrays]
+        extra = [name for name in arrays if name not in model.specs]
+        faults = [f"lacks {_name(missing)}"] * bool(missing) + [f"has {_name(extra)} too many"] * bool(extra)
+        came, expected = len(arrays), len(model.specs)
+        raise UnfitError(f"{' and '.join(faults)}: {came} arrays came where {expected} are expected")
+    flat = {name: model.read(spec, arrays[name]) for name, spec in model.specs.items()}
+    # The measured arrays need no look: the rule's own pass raises the alarm. These do not go through that pass.
+    for spec in model.statistics:
+        if not _is_finite(flat[spec.name]):
+            raise UnfitError(f"{spec.name!r} is not finite")
+    return flat
+
+
+def _read_size(claim: Any, needs_size: bool) -> float | None:
+    if claim is None:
+        if needs_size:
+            raise UnfitError("does not say its size")
+        return None
+    try:
+        size = math.nan if isinstance(claim, str | bytes | list) else float(claim)
+    except OverflowError:
+        size = math.inf
+    if not 0 <= size < math.inf:
+        raise UnfitError(f"claims {quote_end(claim)} as its size")
+    return size
+
+
+def _is_finite(flat: Flat) -> bool:
+    return isinstance(flat, np.ndarray) or bool(torch.isfinite(flat).all())
+
+
+def _name(names: list[Any]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"'{quote_end(names[0])}'{more}"

@@ -1,0 +1,203 @@
+"""A server of one's own: names and state dicts in, the next model and a verdict by name out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import robagg as ra
+from robagg.server import Failure, Reply, RobustServer, RoundReport
+
+NAMES = [f"site-{i}" for i in range(9)]
+SHAPES = {"layer.weight": (7, 5), "layer.bias": (7,), "bn.running_mean": (7,)}
+Arrays = dict[str, Any]
+
+
+def draw_model() -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    model = {name: torch.randn(shape, generator=generator) for name, shape in SHAPES.items()}
+    return model | {"bn.num_batches_tracked": torch.tensor(3)}
+
+
+MODEL = draw_model()
+
+
+def draw_update(seed: int) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(100 + seed)
+    moved = {name: w + 0.5 + 0.1 * torch.randn(w.shape, generator=generator) for name, w in MODEL.items()}
+    return moved | {"bn.num_batches_tracked": torch.tensor(4 + seed)}
+
+
+def honest(n: int = 9) -> dict[str, Any]:
+    return {name: draw_update(i) for i, name in enumerate(NAMES[:n])}
+
+
+def test_state_dicts_by_name_give_the_next_model_and_name_who_was_rejected() -> None:
+    replies = honest() | {"site-4": {name: w + 100 * w.is_floating_point() for name, w in draw_update(4).items()}}
+    result = RobustServer("tq", f=2).aggregate(1, replies, model=MODEL)
+    assert [client.client for client in result.report.rejected] == ["site-4"]
+    assert list(result.model) == list(MODEL)
+    for name, own in MODEL.items():
+        assert result.model[name].dtype == own.dtype and result.model[name].shape == own.shape
+    measured = [{name: reply[name] for name in ("layer.weight", "layer.bias")} for reply in replies.values()]
+    wanted = ra.TQ(f=2)(measured)
+    assert all(torch.allclose(result.model[name], wanted[name]) for name in wanted)
+    assert torch.equal(
+        result.model["bn.running_mean"], ra.CM()([reply["bn.running_mean"] for reply in replies.values()])
+    )
+    assert int(result.model["bn.num_batches_tracked"]) == 8
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("rule", ["tq", "rfa", "cc(tau=1.0)"])
+def test_every_float_of_torch_comes_back(dtype: torch.dtype, rule: str) -> None:
+    model = {"w": torch.ones(4, 3, dtype=dtype).T}
+    replies = {name: {"w": model["w"] + 0.1 * i} for i, name in enumerate(NAMES)}
+    new = RobustServer(rule, f=2).aggregate(1, replies, model=model).model["w"]
+    assert new.dtype == dtype and new.shape == (3, 4)
+    assert torch.allclose(new.float(), torch.full((3, 4), 1.4), atol=0.3)
+
+
+def test_numpy_models_come_back_as_numpy() -> None:
+    model = {"w": np.zeros((2, 3), np.float32), "n": np.array(3)}
+    replies = {name: {"w": model["w"] + i, "n": np.array(i, np.int32)} for i, name in enumerate(NAMES)}
+    new = RobustServer("cm").aggregate(1, replies, model=model).model
+    assert isinstance(new["w"], np.ndarray) and new["w"].dtype == np.float32 and new["w"].tolist() == [[4.0] * 3] * 2
+    assert isinstance(new["n"], np.ndarray) and new["n"].dtype == np.int64 and new["n"] == 4
+
+
+def test_replies_are_not_changed_and_not_shared_with_the_next_model() -> None:
+    replies = {name: {"w": torch.full((20000,), 1.0), "n": torch.tensor(1)} for name in NAMES}
+    for rule in ("mean", "rfa", "cm", "tq"):
+        new = RobustServer(rule).aggregate(1, replies, model={"w": torch.zeros(20000), "n": torch.tensor(0)}).model
+        new["w"].fill_(7.0)
+        new["n"].fill_(7)
+        assert all(reply["w"].eq(1.0).all() and reply["n"] == 1 for reply in replies.values())
+
+
+def test_only_those_who_were_asked_count() -> None:
+    replies = honest(6) | {"stranger": {name: w + 1e6 for name, w in MODEL.items()}}
+    result = RobustServer("mean").aggregate(1, replies, model=MODEL, asked=NAMES[:7])
+    assert result.report.unasked == ("stranger",)
+    assert result.report.asked == 7 and result.report.answered == 6
+    assert [(client.client, client.reason) for client in result.report.clients if not client.replied] == [
+        ("site-6", "no reply")
+    ]
+    assert float(result.model["layer.bias"].max()) < 10
+
+
+def test_failures_lower_n_and_say_why() -> None:
+    replies = honest() | {"site-0": Failure("connection refused")}
+    report = RobustServer("tq", f=2).aggregate(1, replies, model=MODEL).report
+    lost = next(client for client in report.clients if not client.replied)
+    assert (lost.client, lost.reason, report.answered) == ("site-0", "connection refused", 8)
+
+
+def test_metrics_are_trimmed_means_of_those_believed() -> None:
+    replies = {name: Reply(draw_update(i), metrics={"loss": float(i), "name": "x"}) for i, name in enumerate(NAMES)}
+    replies["site-8"] = Reply({name: w + 1e6 for name, w in MODEL.items()}, metrics={"loss": 1e12})
+    report = RobustServer("cm", f=2).aggregate(1, replies, model=MODEL).report
+    assert report.metrics == {"loss": 3.5}
+
+
+def test_sizes_weigh_within_max_weight() -> None:
+    model = {"w": torch.zeros(3)}
+    replies = {name: Reply({"w": torch.full((3,), float(i))}, size=1 + 9 * (i == 8)) for i, name in enumerate(NAMES)}
+    new = RobustServer("mean", weighted=True, max_weight=0.5).aggregate(1, replies, model=model).model["w"]
+    assert torch.allclose(new, torch.full((3,), 0.5 * 8 + 0.5 * 3.5))
+    replies["site-0"] = Reply({"w": torch.zeros(3)})
+    report = RobustServer("mean", weighted=True).aggregate(1, replies, model=model).report
+    assert [client.reason for client in report.rejected] == ["does not say its size"]
+
+
+def test_f_that_comes_to_nothing_skips_the_round_and_warns_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    """Two replies bear no f but 0; a share of them is 0 all the same."""
+    server = RobustServer("tq", f=0.2)
+    for number in (1, 2):
+        result = server.aggregate(number, honest(2), model=MODEL)
+        assert result.model is MODEL and "tolerates nobody" in result.skipped
+        assert (result.report.f, result.report.f_asked) == (0, 0.2)
+        assert f"round {number} is not protected: " in caplog.text
+    allowed = RobustServer("tq", f=0.2, allow_unprotected=True).aggregate(1, honest(2), model=MODEL)
+    assert not allowed.skipped and allowed.report.unprotected and allowed.model is not MODEL
+    for rule in ("mean", "tq(f=0)"):
+        asked_for = RobustServer(rule).aggregate(1, honest(2), model=MODEL)
+        assert not asked_for.skipped and not asked_for.report.unprotected
+
+
+@dataclass(frozen=True)
+class Failing(ra.GramRule):
+    f: ra.F = None
+
+    def weights(self, sketch: ra.Sketch) -> ra.Weights:
+        raise ZeroDivisionError("one over nought")
+
+
+def test_a_rule_that_raises_costs_the_round_not_the_run() -> None:
+    result = RobustServer(Failing(f=2)).aggregate(1, honest(), model=MODEL)
+    assert result.model is MODEL
+    assert "one over nought" in result.skipped
+
+
+def test_callbacks_neither_hold_up_the_round_nor_end_it(caplog: pytest.LogCaptureFixture) -> None:
+    go, seen = threading.Event(), list[RoundReport]()
+
+    def wait(number: int, client: str, reason: str) -> None:
+        assert go.wait(60)
+        raise RuntimeError("my mail server is down")
+
+    server = RobustServer("tq", f=2, on_reject=wait, on_round=seen.append)
+    replies = honest() | {"site-4": {name: w + 100 * w.is_floating_point() for name, w in draw_update(4).items()}}
+    result = server.aggregate(1, replies, model=MODEL)  # it comes back, though `wait` waits
+    assert not seen
+    go.set()
+    assert server.flush()
+    assert seen == [result.report]
+    assert "on_reject failed" in caplog.text and "my mail server is down" in caplog.text
+
+
+def test_calls_beyond_what_may_wait_are_dropped_with_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    from robagg.server.worker import Worker
+
+    go, called = threading.Event(), list[int]()
+    worker = Worker(logging.getLogger("robagg"), waiting=3)
+    worker.call("slow", go.wait, 60)
+    for i in range(10):
+        worker.call("slow", called.append, i)
+    assert caplog.text.count("slow is too slow") == 1
+    go.set()
+    assert worker.flush()
+    assert 2 <= len(called) <= 4 and called == sorted(called)
+
+
+def test_a_client_rejected_again_and_again_gives_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    server = RobustServer("tq", f=2, warn_after=(2, 3))
+    for number in range(1, 5):
+        replies = honest() | {"site-4": {name: w + 100 * w.is_floating_point() for name, w in draw_update(4).items()}}
+        server.aggregate(number, replies, model=MODEL)
+    assert caplog.text.count("client site-4 was rejected in 2 of its last 2 rounds") == 1
+
+
+def test_what_clients_are_called_does_not_steer_a_terminal(caplog: pytest.LogCaptureFixture) -> None:
+    replies = honest() | {"\x1b[2Jevil": {"\x1b[31mw": torch.ones(3)}, "asked": Failure("no\nnews")}
+    RobustServer("tq", f=2).aggregate(1, replies, model=MODEL)
+    assert "evil" in caplog.text
+    assert "\x1b" not in caplog.text
+
+
+def test_bad_arguments_are_sentences() -> None:
+    with pytest.raises(ValueError, match="f goes with a rule given as text"):
+        RobustServer(ra.TQ(f=1), f=2)
+    with pytest.raises(TypeError, match="the model must be a mapping of names to arrays, got list"):
+        RobustServer("tq").aggregate(1, honest(), model=[torch.zeros(3)])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="at least one floating-point array"):
+        RobustServer("tq").aggregate(1, honest(), model={"n": torch.tensor(1)})
+    with pytest.raises(TypeError, match="aside must be one pattern of names or several"):
+        RobustServer("tq", aside=(3,))  # type: ignore[arg-type]
