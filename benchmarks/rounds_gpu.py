@@ -31,21 +31,16 @@ from robagg.training.gradients.looped import Looped, Mapped, Work
 WORK = Work(functional.cross_entropy)
 SHAPES = {"cnn": (1, 28, 28), "resnet20": (3, 32, 32)}
 CASES = [("cnn", 14), ("cnn", 16), ("cnn", 20), ("resnet20", 25)]
-Variant = tuple[str, bool, str | None, bool]
+Variant = tuple[bool, bool, str | None]
 VARIANTS: list[Variant] = [
-    ("implicit", True, "tf32", True),
-    ("implicit", True, None, True),
-    ("implicit", True, "float32", True),
-    ("implicit", True, "bfloat16", True),
-    ("implicit", True, "tf32", False),
-    ("unfold", True, "tf32", True),
-    ("unfold", False, "tf32", False),
-    ("unfold", True, "float32", True),
-    ("unfold", True, "bfloat16", True),
-    ("grouped", False, "tf32", False),
-    ("loop", True, "tf32", True),
+    (True, True, "tf32"),
+    (True, True, None),
+    (True, True, "float32"),
+    (True, True, "bfloat16"),
+    (False, True, "tf32"),
+    (False, False, "tf32"),
 ]
-"""Method, channels-last, precision, BatchNorm in Triton; only the first three for the cases in between."""
+"""Whether layers run on Triton kernels, channels-last, precision; only the first three for the cases in between."""
 TARGETS = {("cnn", 14): 1.5, ("resnet20", 25): 8.0}
 """What a whole round with TQ may take, of which the gradients by the first variant are a part."""
 
@@ -110,9 +105,9 @@ def engine(name: str, variant: Variant | None, example: tuple[Tensor, Tensor], d
     flat = Flat(model)
     if variant is None:
         return Mapped(model, flat, flat.flatten(), WORK)
-    method, last, precision, fused = variant
+    fused, last, precision = variant
     dense = Dense(model, flat, flat.flatten(), WORK, example=example, precision=precision)
-    dense.method, dense.channels_last = method, last
+    dense.channels_last = last
     dense.fused &= fused
     return dense
 
@@ -151,8 +146,8 @@ def measure(name: str, clients: int, variant: Variant | None, wanted: Tensor) ->
 def label(variant: Variant | None) -> str:
     if variant is None:
         return "vmap"
-    method, last, precision, fused = variant
-    return f"{method} {'last' if last else 'first'} {precision or 'as set'}{' norm' if fused else ''}"
+    fused, last, precision = variant
+    return f"{'triton' if fused else 'torch'} {'last' if last else 'first'} {precision or 'as set'}"
 
 
 def show(result: dict[str, Any]) -> None:

@@ -105,6 +105,11 @@ def test_the_page_of_names_says_which_packages_are_public() -> None:
         assert (f"`robagg.{name}`" in page) == (name not in PRIVATE), name
 
 
+def test_files_are_short_enough_to_be_read() -> None:
+    for path in MODULES:
+        assert len(path.read_text().splitlines()) <= 250, f"{path} has more than 250 lines: part it by concept"
+
+
 def test_tests_stand_where_what_they_test_stands() -> None:
     packages = {TREES.get(path.parent.name, path.parent.name) for path in HOUSE.glob("*/__init__.py")}
     for folder in ROOT.glob("tests/*/"):

@@ -37,13 +37,10 @@ def loop(model: nn.Module, x: Tensor, y: Tensor, work: Work = WORK) -> tuple[Ten
     return rows, losses, statistics
 
 
-def dense(
-    model: nn.Module, *, method: str | None = None, channels_last: bool | None = None, **options: object
-) -> Dense:
+def dense(model: nn.Module, *, channels_last: bool | None = None, **options: object) -> Dense:
     """The dense batch, with the ways of an accelerator where they are asked for."""
     flat = Flat(model)
     engine = Dense(model, flat, flat.flatten(), WORK, **options)
-    engine.method = engine.method if method is None else method
     engine.channels_last = engine.channels_last if channels_last is None else channels_last
     return engine
 

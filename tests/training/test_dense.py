@@ -11,13 +11,11 @@ from torch.nn import functional
 from robagg.models import batchnorm
 from robagg.models.build import build
 from robagg.models.flat import Flat
-from robagg.training.gradients.dense import convolution as dense_convolution
 from robagg.training.gradients.dense.engine import Dense
 from robagg.training.gradients.dense.passes import Sink
 from robagg.training.gradients.looped import Work
 from training.dense_twin import agree, batches, dense, loop, still
 
-METHODS = [m for m in dense_convolution.METHODS if m != "implicit"]
 SHAPES = {"cnn": (1, 28, 28), "mlp": (1, 8, 8), "logistic": (1, 8, 8), "resnet20": (3, 32, 32)}
 
 
@@ -49,10 +47,9 @@ CONVOLUTIONS = {
 }
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", CONVOLUTIONS)
 @pytest.mark.parametrize("channels_last", [False, True])
-def test_every_convolution_agrees(method: str, kind: str, channels_last: bool) -> None:
+def test_every_convolution_agrees(kind: str, channels_last: bool) -> None:
     layers = [
         nn.Conv2d(4, 6, **CONVOLUTIONS[kind]),
         nn.ReLU(),
@@ -61,7 +58,7 @@ def test_every_convolution_agrees(method: str, kind: str, channels_last: bool) -
         nn.Linear(24, 10),
     ]
     x, y = batches((4, 9, 8))
-    agree(nn.Sequential(*layers).double(), x, y, method=method, channels_last=channels_last)
+    agree(nn.Sequential(*layers).double(), x, y, channels_last=channels_last)
 
 
 class Twice(nn.Module):
@@ -74,10 +71,9 @@ class Twice(nn.Module):
         return self.out(x.flatten(1))
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_layer_used_twice_gets_the_sum(method: str) -> None:
+def test_a_layer_used_twice_gets_the_sum() -> None:
     x, y = batches((2, 6, 6))
-    agree(Twice().double(), x, y, method=method)
+    agree(Twice().double(), x, y)
 
 
 def test_two_layers_with_one_weight_get_the_sum() -> None:
@@ -156,8 +152,7 @@ class Deep(nn.Sequential):
 
 
 def test_gradients_that_are_small_are_compared_too() -> None:
-    engine = dense(Deep().double())
-    engine.run(*batches((5,)))
+    engine = dense(Deep().double(), example=batches((5,)))
     assert engine.note is not None
     assert "does the model mix samples" in engine.note
 
@@ -194,8 +189,7 @@ def test_nothing_is_read_back_to_the_host(name: str) -> None:
     # A fake tensor has no values: reading one raises.
     with FakeTensorMode():
         model = batchnorm.convert(build(name)).train()
-        engine = dense(model, method="unfold", channels_last=True)
-        engine.checked = True
+        engine = dense(model, channels_last=True)
         x, y = torch.empty(3, 4, *SHAPES[name]), torch.empty(3, 4, dtype=torch.int64)
         gradients, losses, statistics = engine.run(x, y)
     assert (gradients.shape[0], losses.shape, statistics.shape[0]) == (3, (3,), 3)
@@ -204,7 +198,7 @@ def test_nothing_is_read_back_to_the_host(name: str) -> None:
 def test_bfloat16_is_near_and_the_stack_keeps_its_dtype() -> None:
     x, y = batches((1, 28, 28), dtype=torch.float32)
     model = still(build("cnn"))
-    wanted, engine = loop(model, x, y)[0], dense(model, precision="bfloat16", method="unfold")
+    wanted, engine = loop(model, x, y)[0], dense(model, precision="bfloat16")
     got = engine.run(x, y)[0]
     assert got.dtype == torch.float32
     assert float((got - wanted).norm() / wanted.norm()) < 0.1  # a pool that picks another of two near values moves much

@@ -17,7 +17,7 @@ from robagg.training.gradients.dense import norm as dense_norm
 from robagg.training.gradients.triton import norm as triton_norm
 from robagg.training.gradients.triton import pool as triton_pool
 from robagg.training.gradients.dense.layers import max_pool
-from robagg.training.gradients.dense.passes import Pass, Sink
+from robagg.training.gradients.dense.passes import Geometry, Pass, Sink
 for n, b, c, o, k, s, p, d in (
     (2, 3, 1, 5, 3, 1, 0, 1), (2, 2, 18, 32, 3, 2, 1, 1), (3, 2, 16, 20, 3, 1, 1, 1), (2, 2, 50, 70, 2, 1, 1, 2),
     (2, 2, 6, 4, 1, 2, 0, 1), (2, 1, 70, 3, 3, 1, 2, 1), (2, 1, 64, 5, 3, 2, 0, 1),
@@ -27,17 +27,18 @@ for n, b, c, o, k, s, p, d in (
     size = (41, 33) if n == 1 else (6, 5)
     x, w = dc.channels_last(torch.randn(n * b, c, *size)), torch.randn(o, c, k, k)
     g = dc.channels_last(torch.randn_like(functional.conv2d(x, w, None, s, p, d)))
-    geometry, sinks = dc.Geometry((k, k), (s, s), (p, p), (d, d), 1), []
-    for method in ("implicit", "loop"):
+    geometry, sinks = Geometry((k, k), (s, s), (p, p), (d, d), 1), []
+    for fused in (True, False):
+        through = Pass(n, {}, torch.zeros(()), fused=fused)
         sinks.append((Sink(torch.empty(n, *w.shape)), Sink(torch.empty(n, o))))
-        dc.lay_down(method, g, x, geometry, n, *sinks[-1])
-        dc.lay_down(method, g, x, geometry, n, sinks[-1][0], None)  # a layer used twice adds
+        dc.lay_down(g, x, geometry, through, *sinks[-1])
+        dc.lay_down(g, x, geometry, through, sinks[-1][0], None)  # a layer used twice adds
     for mine, other in zip(*sinks):
         torch.testing.assert_close(mine.rows, other.rows, rtol=1e-4, atol=1e-3)
 for c in (3, 70):
     x, g = (torch.randn(6, c, 5, 5).contiguous(memory_format=torch.channels_last) * 2 + 3 for _ in range(2))
     weight, bias, seen = torch.randn(c), torch.randn(c), []
-    for norm in (triton_norm.Fused(), dense_norm.Looped()):
+    for norm in (triton_norm.Fused(), dense_norm.Whole()):
         output, mean, inverse, statistics = norm.forward(x, weight, bias, 1e-5, 3)
         seen.append([output, mean, inverse, statistics, *norm.backward(g, x, mean, inverse, weight, 1e-5)])
     for mine, other in zip(*seen):

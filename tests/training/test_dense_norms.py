@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from robagg.models import batchnorm
 from robagg.training.gradients.dense import norm as dense_norm
@@ -65,8 +66,7 @@ def test_a_bias_that_a_norm_takes_away_is_no_difference(norm: nn.Module, size: f
     """Its gradient is 0 but for rounding, which need not agree."""
     model = nn.Sequential(nn.Conv2d(4, 6, 3), norm, nn.ReLU(), nn.Flatten(), nn.Linear(252, 10))
     x, y = batches((4, 9, 8))
-    engine = dense(batchnorm.convert(model.double()).train())
-    engine.run(size * x, y)
+    engine = dense(batchnorm.convert(model.double()).train(), example=(size * x, y))
     assert engine.note is None
 
 
@@ -75,9 +75,18 @@ def test_a_bias_that_a_norm_takes_away_is_no_difference(norm: nn.Module, size: f
 def test_batch_norm_at_once_is_that_by_client(shape: tuple[int, ...], affine: bool) -> None:
     x, g = torch.randn(2, *shape, dtype=torch.float64) + 3
     weight, bias = torch.randn(2, 5, dtype=torch.float64) if affine else (None, None)
-    seen = []
-    for norm in (dense_norm.Looped(), dense_norm.Whole()):
-        output, mean, inverse, statistics = norm.forward(x, weight, bias, 1e-5, 3)
-        seen.append([output, mean, inverse, statistics, *norm.backward(g, x, mean, inverse, weight, 1e-5)])
-    for a, b in zip(*seen, strict=True):
-        torch.testing.assert_close(a, b)
+    output, mean, inverse, statistics = dense_norm.Whole().forward(x, weight, bias, 1e-5, 3)
+    into, by_weight, by_bias = dense_norm.Whole().backward(g, x, mean, inverse, weight, 1e-5)
+    for i, (own, gradient) in enumerate(zip(x.chunk(3), g.chunk(3), strict=True)):
+        own.requires_grad_()
+        ones = torch.ones(5, dtype=torch.float64)
+        scale, shift = ones.clone() if weight is None else weight.clone(), 0 * ones if bias is None else bias.clone()
+        normal = functional.batch_norm(own, None, None, scale.requires_grad_(), shift.requires_grad_(), training=True)
+        wanted = torch.autograd.grad(normal, (own, scale, shift), gradient)
+        over = [0, *range(2, x.ndim)]
+        for a, b in zip(
+            (output.chunk(3)[i], statistics[i], into.chunk(3)[i], by_weight[i], by_bias[i]),
+            (normal, torch.cat([own.mean(over), own.var(over)]), *wanted),
+            strict=True,
+        ):
+            torch.testing.assert_close(a, b)

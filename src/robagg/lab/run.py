@@ -81,7 +81,7 @@ class Run:
         self._put("n", self.n or self.parts.task.n)
         task, rule, attack, split = self.parts
         if not self.f < self.n:
-            raise ValueError(f"at least one client must be honest: wanted f < n, got n={self.n}, f={self.f}")
+            raise ValueError(f"f must be below n, so that a client is honest, got n={self.n}, f={self.f}")
         self._put("settings", _differences(task.settings, dict(self.settings)))
         asked = self.effective.count_asked(self.n)
         for stage in rule.stages:

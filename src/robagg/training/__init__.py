@@ -68,7 +68,7 @@ def train(
     dtype = find_dtype(model)
     data = [(_read(x, dtype), _read_labels(y, dtype)) for x, y in clients]
     if not data:
-        raise ValueError("at least one client is wanted, got none")
+        raise ValueError("clients must be one or more, got none")
     if isinstance(loss, str) and loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}")
     chosen = parse_attack(attack) if isinstance(attack, str) else attack

@@ -22,8 +22,9 @@ from robagg.models.flat import Flat
 from robagg.training import seeds
 from robagg.training.evaluate import measure_accuracy
 from robagg.training.gradients.choose import choose_engine
-from robagg.training.gradients.dense.engine import Dense
-from robagg.training.gradients.looped import Looped, Loss, Work
+from robagg.training.gradients.looped import Loss, Work
+from robagg.training.gradients.protocol import Engine
+from robagg.training.momenta import Momenta
 from robagg.training.settings import Settings
 from robagg.training.shards import Shards
 
@@ -50,7 +51,7 @@ class Federation:
     ) -> None:
         n = len(clients)
         if not is_whole(f) or not 0 <= f < n:
-            raise ValueError(f"at least one client must be honest: wanted a whole number 0 <= f < n, got n={n}, f={f}")
+            raise ValueError(f"f must be a whole number from 0 to n-1, so that a client is honest, got n={n}, f={f}")
         self.n, self.f, self.h = n, f, n - f
         self.asked_count = settings.count_asked(n)
         for stage in rule.stages:
@@ -72,12 +73,11 @@ class Federation:
         self.rate = torch.tensor(settings.rate, device=self.device, dtype=self.w.dtype)
         with on(self.device):
             work = Work(loss, settings.local_steps, self.rate)
-            self.gradients = choose_engine(
+            self.gradients: Engine = choose_engine(
                 self.model, self.flat, self.w, work, shards=self.shards, precision=settings.precision
             )
-        self.sent = torch.zeros(n, self.flat.d, device=self.device, dtype=self.w.dtype)
-        """(n, d): the honest clients' momenta, then what the Byzantine send."""
-        self.own = torch.zeros(f, self.flat.d, device=self.device, dtype=self.w.dtype) if self.wanting else None
+        self.momenta = Momenta(self.flat, self.w, n, f, settings.momentum, wanted=bool(self.wanting))
+        self.sent = self.momenta.sent
         purposes = ("batches", "attack", "rule", "augment")
         self.random = {name: seeds.generator(seed, name, self.device) for name in purposes}
         self.state = begin(attack, Setup(n, f, self.flat.d, self.device, self.w.dtype, self.random["attack"]))
@@ -104,7 +104,8 @@ class Federation:
         last = self.last if self.rule.core.remembers else None
         if byzantine:
             seen = self.sent[: self.h] if everyone else self.sent[honest]
-            own = self.own if self.own is None or everyone else self.own[[i - self.h for i in byzantine]]
+            own = self.momenta.own if self.wanting else None
+            own = own if own is None or everyone else own[[i - self.h for i in byzantine]]
             view = View(
                 seen,
                 own,
@@ -140,8 +141,7 @@ class Federation:
     @property
     def notes(self) -> list[str]:
         """What people should know of how it is computed."""
-        note = self.gradients.note if isinstance(self.gradients, Dense) else None
-        return [] if note is None else [note]
+        return [] if self.gradients.note is None else [self.gradients.note]
 
     def _ask(self) -> list[int]:
         """Who takes part in this round; at least one of them honest, for the attackers to look at."""
@@ -153,7 +153,7 @@ class Federation:
                 return asked
 
     def _compute(self, asked: list[int]) -> tuple[Tensor, Tensor]:
-        """Gradients of those asked: honest ones into their momentum, others into `own`; honest losses, statistics."""
+        """The gradients of those asked, into the momenta; the honest ones' losses, and everybody's statistics."""
         at = self.shards.draw(self.settings.batch * self.settings.local_steps, self.random["batches"])
         busy = [i for i in self.active if i in set(asked)]
         if len(busy) < len(self.active):
@@ -161,32 +161,9 @@ class Federation:
         x, y = self.shards.x[at], self.shards.y[at]
         if self.augment is not None:
             x = self.augment(x, self.random["augment"])
-        honest = sum(i < self.h for i in busy)
-        step = 1 - self.settings.momentum
-        if not isinstance(self.gradients, Looped):
-            gradients, losses, statistics = self.gradients.run(x, y)
-            if honest == self.h:
-                self.sent[: self.h].lerp_(gradients[: self.h], step)
-            else:
-                for row, i in enumerate(busy[:honest]):
-                    self.sent[i].lerp_(gradients[row], step)
-            for row, i in enumerate(busy[honest:], start=honest):
-                assert self.own is not None
-                self.own[i - self.h].copy_(gradients[row])
-            return losses[:honest], statistics
-
-        def use(row: int, gradient: list[Tensor]) -> None:
-            i = busy[row]
-            if i < self.h:
-                # While the gradient is still in the cache, and without a stack of gradients beside the momenta.
-                for view, part in zip(self.flat.views(self.sent[i]).values(), gradient, strict=True):
-                    view.lerp_(part, step)
-            else:
-                assert self.own is not None
-                self.flat.join(gradient, out=self.own[i - self.h])
-
-        losses, statistics = self.gradients.run(x, y, use)
-        return losses[:honest], statistics
+        self.momenta.busy = busy
+        losses, statistics = self.gradients.fill(x, y, self.momenta)
+        return losses[: sum(i < self.h for i in busy)], statistics
 
     def _note(self, who: list[int], asked: list[int], weights: Tensor, outcome: Outcome) -> None:
         """Lay down what the rule made of those who were heard in this round."""
@@ -239,7 +216,7 @@ class Federation:
             fits = place is not None and (place.shape, place.dtype) == (value.shape, value.dtype)
             if fits or not name.startswith("buffer."):
                 kept[name].copy_(value)  # in place, where a captured round writes
-            else:  # a forward pass makes it anew, in whatever size it needs
+            else:  # a forward pass makes it again, in whatever size it needs
                 owner, _, own = name.removeprefix("buffer.").rpartition(".")
                 self.model.get_submodule(owner).register_buffer(own, value.to(self.device, copy=True))
         random = saved["random"]

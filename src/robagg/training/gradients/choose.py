@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from robagg.models.flat import Flat
 from robagg.training.gradients.dense.engine import Dense
 from robagg.training.gradients.looped import Looped, Work
+from robagg.training.gradients.protocol import Engine
 from robagg.training.shards import Shards
 
 
@@ -19,7 +20,7 @@ def choose_engine(
     *,
     shards: Shards,
     precision: str | None = None,
-) -> Looped | Dense:
+) -> Engine:
     """The best engine. On a CPU that is the loop, or the dense batch where the model is of Linear layers alone.
 
     On a GPU it is the dense batch, which compares itself with the loop on a few samples first: a model that branches

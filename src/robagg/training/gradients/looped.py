@@ -16,6 +16,7 @@ from torch.func import grad_and_value, vmap
 from robagg.models import batchnorm
 from robagg.models.flat import Flat
 from robagg.training.gradients.layout import channels_last
+from robagg.training.gradients.protocol import AtOnce, Engine, Receiver
 from robagg.training.gradients.side_by_side import Team, own_dropout, stands_alone
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -34,7 +35,7 @@ class Work:
     """A tensor () where it changes from round to round."""
 
 
-class Looped:
+class Looped(Engine):
     """One client after the other, on the model itself; on a CPU with several cores, one after the other on each."""
 
     def __init__(self, model: nn.Module, flat: Flat, w: Tensor, work: Work) -> None:
@@ -43,6 +44,9 @@ class Looped:
         self._alone: bool | None = None
         self._flats = [flat]
         self._team: Team | None = None
+
+    def fill(self, x: Tensor, y: Tensor, into: Receiver) -> tuple[Tensor, Tensor]:
+        return self.run(x, y, into.take)
 
     def run(self, x: Tensor, y: Tensor, use: Callable[[int, list[Tensor]], None]) -> tuple[Tensor, Tensor]:
         """Call `use(i, gradient)` for each client's batches x (clients, steps*b, ...), y; the losses (clients,) and
@@ -108,7 +112,7 @@ class Looped:
         return full, loss.detach()
 
 
-class Mapped:
+class Mapped(AtOnce):
     """All clients at once under `vmap`: no client needs a copy of the model, and a CUDA graph can hold it."""
 
     def __init__(self, model: nn.Module, flat: Flat, w: Tensor, work: Work) -> None:
@@ -117,7 +121,6 @@ class Mapped:
         self._mapped = vmap(self._one, in_dims=(None, 0, 0), randomness="different")
 
     def run(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients (clients, d), losses (clients,), statistics (clients, s) of x (clients, steps*b, ...) and y."""
         gradients, losses, statistics = self._mapped(self.w, x, y)
         return gradients, losses, statistics
 

@@ -1,17 +1,15 @@
-"""Weight gradients of a convolution, one for each client, from one dense batch: four ways to the same sums.
+"""Weight gradients of a convolution, one for each client, from one dense batch.
 
 G_i[o, c, k] = sum over client i's samples s and places p of g[s, o, p] * x[s, c, stride * p + dilation * k - padding].
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from robagg.training.gradients.dense.passes import Geometry, Sink
+from robagg.training.gradients.dense.passes import Geometry, Pass, Sink
 
 
 def layout(x: Tensor) -> torch.memory_format:
@@ -41,10 +39,11 @@ def inputs(g: Tensor, x: Tensor, weight: Tensor, geometry: Geometry) -> Tensor:
 
 
 def lay_down(
-    method: str, g: Tensor, x: Tensor, geometry: Geometry, clients: int, to_weight: Sink | None, to_bias: Sink | None
+    g: Tensor, x: Tensor, geometry: Geometry, through: Pass, to_weight: Sink | None, to_bias: Sink | None
 ) -> None:
     """Put each client's gradients of weight and bias where they go."""
-    if method == "implicit" and to_weight is not None and _fits(g, x, geometry):
+    clients = through.clients
+    if through.fused and to_weight is not None and _fits(g, x, geometry):
         from robagg.training.gradients.triton.weights import weights_and_biases
 
         weights_and_biases(g, x, geometry, clients, to_weight, to_bias)
@@ -54,7 +53,7 @@ def lay_down(
         sums = _part(g, clients).sum((1, 3, 4))
         to_bias.put(sums)
     if to_weight is not None:
-        METHODS[method if geometry.groups == 1 or method == "loop" else "grouped"](g, x, geometry, clients, to_weight)
+        (unfolded if geometry.groups == 1 else grouped)(g, x, geometry, clients, to_weight)
 
 
 def _fits(g: Tensor, x: Tensor, geometry: Geometry) -> bool:
@@ -82,24 +81,6 @@ def grouped(g: Tensor, x: Tensor, geometry: Geometry, clients: int, to: Sink) ->
     own, image = (_part(t, clients).transpose(0, 1).flatten(1, 2) for t in (g, x))
     weight = g.new_empty(()).expand(clients * g.shape[1], x.shape[1] // geometry.groups, *geometry.kernel)
     to.put(_backward(own, image, weight, geometry, clients * geometry.groups, 1))
-
-
-def looped(g: Tensor, x: Tensor, geometry: Geometry, clients: int, to: Sink) -> None:
-    """The library's own kernel, client by client."""
-    weight = g.new_empty(()).expand(g.shape[1], x.shape[1] // geometry.groups, *geometry.kernel)
-    pairs = zip(g.chunk(clients), x.chunk(clients), strict=True)
-    for i, (own, image) in enumerate(pairs):
-        value = _backward(own, image, weight, geometry, geometry.groups, 1)
-        to.rows[i].add_(value) if to.written else to.rows[i].copy_(value)
-    to.written = True
-
-
-METHODS: dict[str, Callable[[Tensor, Tensor, Geometry, int, Sink], None]] = {
-    "unfold": unfolded,
-    "grouped": grouped,
-    "loop": looped,
-    "implicit": unfolded,  # where its kernel does not reach
-}
 
 
 def _part(t: Tensor, clients: int) -> Tensor:

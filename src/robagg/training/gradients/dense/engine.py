@@ -18,11 +18,12 @@ from robagg.training.gradients.dense.convolution import channels_last
 from robagg.training.gradients.dense.layers import forwards, routed
 from robagg.training.gradients.dense.passes import Pass, Sink
 from robagg.training.gradients.looped import Looped, Loss, Mapped, Work
+from robagg.training.gradients.protocol import AtOnce
 
 PRECISIONS = (None, "float32", "tf32", "bfloat16")
 
 
-class Dense:
+class Dense(AtOnce):
     """All clients as one batch, for models of Linear, Conv2d, BatchNorm, GroupNorm and layers without parameters.
 
     Any other model, and local steps, after which weights differ, run on `Mapped`; `note` says why. The model's own
@@ -36,7 +37,7 @@ class Dense:
         flat: the model as one vector.
         w: (d,), the shared weights, to which the model is bound.
         work: what a client does in a round.
-        example: batches x (clients, b, ...), y to check the model on; None: those of the first run.
+        example: batches x (clients, b, ...), y to check the model on; None: it is not checked.
         precision: "float32", "tf32" (products), "bfloat16" (activations too; gradients are summed and laid down in the
             weights' own); None: as torch is set, which by default is TF32 in convolutions only.
 
@@ -63,35 +64,27 @@ class Dense:
             raise ValueError(f"precision must be float32, tf32 or bfloat16, got {precision!r}")
         self.model, self.flat, self.w, self.work, self.precision = model, flat, w, work, precision
         flat.bind(w)
-        kernels = w.device.type == "cuda" and importlib.util.find_spec("triton") is not None
-        # The fastest ways there are: images with their channels last on an accelerator, and how convolutions sum their
-        # weights' gradients.
         self.channels_last = w.device.type != "cpu"
-        self.method = "loop" if w.device.type == "cpu" else "implicit" if kernels else "unfold"
-        self.fused = kernels
+        """Whether images are laid out so, which is the fastest on an accelerator."""
+        self.fused = w.device.type == "cuda" and importlib.util.find_spec("triton") is not None
+        """Whether layers may run on Triton kernels."""
         self.layers = [module for module in model.modules() if forwards(module) is not None]
         self.note = _unreached(model, flat, work)
         self.mapped: Mapped | None = None if self.note is None else Mapped(model, flat, w, work)
-        self.checked = self.mapped is not None
         self.stack = w.new_empty(0, 0)
-        if example is not None:
-            self.check(*example)
+        if example is not None and self.mapped is None:
+            self._check(*example)
 
-    def check(self, x: Tensor, y: Tensor) -> None:
+    def _check(self, x: Tensor, y: Tensor) -> None:
         """Compare with the loop over clients on a few samples of x (clients, b, ...), y; if unequal, use `Mapped`."""
-        if not self.checked:
-            self.checked = True
-            # Two clients with other samples each, so that a model that mixes samples shows.
-            ends = [0, len(x) - 1]
-            with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
-                found = _compare(self.model, self.work, x[ends, :4], y[ends, :4])
-            if found is not None:
-                self.note, self.mapped = found, Mapped(self.model, self.flat, self.w, self.work)
+        # Two clients with other samples each, so that a model that mixes samples shows.
+        ends = [0, len(x) - 1]
+        with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
+            self.note = _compare(self.model, self.work, x[ends, :4], y[ends, :4])
+        if self.note is not None:
+            self.mapped = Mapped(self.model, self.flat, self.w, self.work)
 
     def run(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients (clients, d), losses (clients,) and statistics (clients, s) of batches x (clients, b, ...), y."""
-        if not self.checked and not _captured(x):
-            self.check(x, y)
         if self.mapped is not None:
             return self.mapped.run(x, y)
         through = self.begin(len(x))
@@ -109,7 +102,7 @@ class Dense:
         sinks: dict[Tensor, Sink] = {p: Sink(rows) for p, rows in zip(self.flat.parameters, views, strict=True)}
         anchor = self.w.new_zeros((), requires_grad=True)
         half = torch.bfloat16 if self.precision == "bfloat16" else None
-        return Pass(clients, sinks, anchor, self.method, half, self.fused)
+        return Pass(clients, sinks, anchor, half, self.fused)
 
     def forward(self, through: Pass, x: Tensor, y: Tensor) -> Tensor:
         """The clients' losses (clients,)."""
@@ -158,10 +151,6 @@ def _losses(loss: Loss, output: Tensor, y: Tensor) -> Tensor:
     return mapped
 
 
-def _captured(x: Tensor) -> bool:
-    return x.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
-
-
 def _unreached(model: nn.Module, flat: Flat, work: Work) -> str | None:
     """Why the dense batch cannot do, as far as the model's layers show."""
     if work.steps > 1:
@@ -187,8 +176,7 @@ def _compare(model: nn.Module, work: Work, x: Tensor, y: Tensor) -> str | None:
     x = x.double() if x.is_floating_point() else x
     dense = Dense(twin, flat, flat.flatten(), work)
     dense.channels_last = False
-    dense.checked = True
-    wanted = torch.empty(len(x), flat.d, dtype=torch.float64, device=x.device)
+    plain = torch.empty(len(x), flat.d, dtype=torch.float64, device=x.device)
     try:
         # A layer that a model reads the weights of, but does not call, leaves a gradient by the ordinary way.
         through = dense.begin(len(x))
@@ -202,14 +190,14 @@ def _compare(model: nn.Module, work: Work, x: Tensor, y: Tensor) -> str | None:
         return f"the dense batch does not run: {error}"
 
     def use(i: int, parts: list[Tensor]) -> None:
-        flat.join(parts, out=wanted[i])
+        flat.join(parts, out=plain[i])
 
     Looped(twin, flat, dense.w, work).run(x, y, use)
     got = flat.views(dense.stack[: len(x), : flat.d])
     # A bias before a norm has no gradient but the rounding of what cancels, which is of the others' size.
-    finite = flat.views(wanted.nan_to_num(0, 0, 0))
+    finite = flat.views(plain.nan_to_num(0, 0, 0))
     largest = max(float(value.abs().max()) for value in finite.values())
-    for name, value in flat.views(wanted).items():
+    for name, value in flat.views(plain).items():
         size = largest if name.endswith("bias") else float(finite[name].abs().max())
         if not torch.allclose(got[name], value, rtol=1e-6, atol=1e-9 * size, equal_nan=True):
             return f"parameter {name!r} has another gradient in a dense batch: does the model mix samples, or draw?"

@@ -128,7 +128,7 @@ class _Conv2d(torch.autograd.Function):
             g = convolution.channels_last(g)
         g = g if convolution.layout(g) is torch.channels_last else g.contiguous()
         to_weight, to_bias = ctx.sinks
-        convolution.lay_down(ctx.through.method, g, x, ctx.geometry, ctx.through.clients, to_weight, to_bias)
+        convolution.lay_down(g, x, ctx.geometry, ctx.through, to_weight, to_bias)
         into = convolution.inputs(g, x, weight, ctx.geometry) if ctx.needs_input_grad[1] else None
         return None, into, None, None, None, None, None, None
 

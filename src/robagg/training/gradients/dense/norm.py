@@ -25,9 +25,7 @@ class Norm(Protocol):
 
 
 def choose(x: Tensor, *, fused: bool) -> Norm:
-    """Whichever is fastest where x lies: on a CPU torch's own kernel, a client at a time."""
-    if x.device.type == "cpu":
-        return Looped()
+    """Whichever is fastest where x lies."""
     last = x.ndim == 4 and x.is_contiguous(memory_format=torch.channels_last)
     if fused and last and x.dtype != torch.float64 and x.numel() < 2**31:
         from robagg.training.gradients.triton.norm import Fused
@@ -35,38 +33,6 @@ def choose(x: Tensor, *, fused: bool) -> Norm:
         fused_norm: Norm = Fused()
         return fused_norm
     return Whole()
-
-
-class Looped:
-    """Client by client."""
-
-    def forward(self, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, clients: int) -> Forward:
-        output = torch.empty_like(x)
-        means, inverses = [], []
-        for part, out in zip(x.chunk(clients), output.chunk(clients), strict=True):
-            normal, mean, inverse = torch.native_batch_norm(part, weight, bias, None, None, True, 0.0, eps)
-            out.copy_(normal)
-            means.append(mean)
-            inverses.append(inverse)
-        mean, inverse = torch.stack(means), torch.stack(inverses)
-        count = x.numel() // mean.numel()
-        variance = (inverse.pow(-2) - eps).clamp_min(0) * (count / (count - 1))
-        return output, mean, inverse, torch.cat([mean, variance], 1)
-
-    def backward(
-        self, g: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor | None, eps: float
-    ) -> Backward:
-        clients = len(mean)
-        into, by_weight, by_bias = torch.empty_like(x), torch.empty_like(mean), torch.empty_like(mean)
-        whole = torch.ones_like(mean[0]) if weight is None else weight
-        parts = zip(g.chunk(clients), x.chunk(clients), into.chunk(clients), strict=True)
-        for i, (own, part, out) in enumerate(parts):
-            a, b, c = torch.ops.aten.native_batch_norm_backward(
-                own, part, whole, None, None, mean[i], inverse[i], True, eps, [True, True, True]
-            )
-            out.copy_(a)
-            by_weight[i], by_bias[i] = b, c
-        return into, by_weight, by_bias
 
 
 class Whole:

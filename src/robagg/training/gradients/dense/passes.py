@@ -51,11 +51,10 @@ class Pass:
     sinks: Mapping[Tensor, Sink]
     anchor: Tensor
     """Needs a gradient, so that a first layer, whose input needs none, is on the way back too."""
-    method: str = "unfold"
     dtype: torch.dtype | None = None
     """What products are computed in; None: as they come."""
     fused: bool = False
-    """Whether BatchNorm and pooling may run on Triton kernels."""
+    """Whether layers may run on Triton kernels."""
     statistics: dict[nn.Module, Tensor] = field(default_factory=dict)
 
     def sink(self, parameter: Tensor | None) -> Sink | None:
