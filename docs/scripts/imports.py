@@ -21,7 +21,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "what sends, what decides": ("attacks", "mixers", "rules"),
     "training and theory": ("data", "splits", "models", "training", "tasks", "theory", "worst_case"),
     "many runs": ("lab",),
-    "results": ("report", "paper"),
+    "results": ("report", "profile", "paper"),
     "commands": ("cli",),
 }
 """From below. A package may import those of its own floor, as long as no cycle comes of it, and of all floors below."""
@@ -38,7 +38,7 @@ JOURNAL = ("report", "paper", "cli")
 COLUMNS = {
     **{"kernels": 3.1, "_core": 3.1, "attacks": 3.5, "mixers": 4.6, "rules": 5.6},
     **{"data": 0.1, "splits": 1.1, "models": 2.1, "training": 2.6, "tasks": 1.1, "theory": 5.0, "worst_case": 5.7},
-    **{"lab": 1.1, "report": 1.1, "paper": 3.0, "cli": 3.9},
+    **{"lab": 1.1, "report": 1.1, "profile": 2.2, "paper": 3.3, "cli": 3.9},
     **{"server": 6.7, "flower": 6.7, "nvflare": 7.7, "distributed": 7.7, "files": 8.7},
 }
 """Where a package stands in the picture, from left to right."""

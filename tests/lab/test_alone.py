@@ -1,4 +1,4 @@
-"""`python -m robagg.lab` and `python -m robagg.paper` need torch and numpy alone, and take the options of `robagg`."""
+"""`python -m robagg.lab`, `.paper` and `.profile` need torch and numpy alone, and take the options of `robagg`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from robagg.lab import load
 from robagg.lab.__main__ import sweep
 from robagg.lab.command_line import Command, list_options
 from robagg.paper.__main__ import paper
+from robagg.profile.__main__ import profile
 
 BLOCK = """
 import runpy, sys
@@ -70,7 +71,30 @@ def test_the_paper_beside_its_numbers_with_torch_and_numpy_alone(tmp_path: Path)
     assert sorted(path.name for path in (tmp_path / "page").iterdir()) == ["table3.md", "table3.tex"]
 
 
-@pytest.mark.parametrize(("name", "command"), [("sweep", sweep), ("paper", paper)])
+def test_a_profile_with_torch_and_numpy_alone(tmp_path: Path) -> None:
+    plugin = str(EXAMPLES / "plugins" / "my_task.py")
+    command = [
+        sys.executable,
+        "-c",
+        BLOCK,
+        "robagg.profile",
+        "krum",
+        "tq",
+        "--task",
+        "blobs",
+        "--f",
+        "3",
+        "--rho",
+        "0.2",
+    ]
+    command += ["--rounds", "3", "--families", "bf", "--no-plain", "--steps", "0", "--seeds", "1", "--plugin", plugin]
+    done = start(*command, "--store", str(tmp_path / "runs.jsonl"), "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert "worst case by rule" in done.stdout
+    assert len(load(tmp_path / "runs.jsonl")) == 2 * (1 + 3 * 5)
+
+
+@pytest.mark.parametrize(("name", "command"), [("sweep", sweep), ("paper", paper), ("profile", profile)])
 def test_the_installed_command_has_the_bare_ones_options(name: str, command: Command) -> None:
     installed = {p.name: p for p in typer.main.get_command(app).commands[name].params}  # type: ignore[attr-defined]
     bare = {option.name: option for option in list_options(command)}

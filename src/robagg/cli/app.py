@@ -21,6 +21,7 @@ from robagg.cli.worst_case import worst_case
 from robagg.lab.__main__ import sweep
 from robagg.lab.command_line import FAULTS
 from robagg.paper.__main__ import paper
+from robagg.profile.__main__ import profile
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -33,6 +34,7 @@ app.command()(run)
 app.command("sweep")(adapt(sweep))
 app.command()(show)
 app.command("worst-case")(worst_case)
+app.command("profile")(adapt(profile))
 app.command("paper")(adapt(paper))
 app.command()(report)
 app.command()(playground)

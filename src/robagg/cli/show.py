@@ -31,7 +31,7 @@ def show(
     store: Annotated[Path, typer.Argument(help="a store, or a journal that a server wrote", dir_okay=False)],
     form: Annotated[Format, typer.Option("--format", help="how tables are printed")] = Format.terminal,
     rows: Annotated[str, typer.Option(help="what has a row: method, mixers, f, rho, ...")] = "method",
-    columns: Annotated[str, typer.Option(help="what has a column: attack, f, rho, a setting, ...")] = "attack",
+    columns: Annotated[str, typer.Option(help="what has a column: attack, f, rho, a setting, alie.z, ...")] = "attack",
     worst: Annotated[bool | None, typer.Option(help="a column with the worst case; default: over attacks")] = None,
     digits: Annotated[int, typer.Option(help="digits behind the point", min=0, max=6)] = 2,
     plugin: PluginFiles = None,
@@ -46,6 +46,8 @@ def show(
         robagg show runs/table3.jsonl --format latex
 
         robagg show runs/fig3.jsonl --columns f
+
+        robagg show runs/profile/digits.jsonl --columns minmax.scale
     """
     load_plugins(plugin)
     contents = read_runs(store)

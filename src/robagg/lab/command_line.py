@@ -81,9 +81,10 @@ def read_arguments(command: Command, arguments: Sequence[str] | None, prog: str)
     parser = argparse.ArgumentParser(prog=prog, description=(command.__doc__ or "").partition("\n")[0])
     for option in list_options(command):
         several = get_origin(next(iter(get_args(option.kind)), None)) is list
-        kind = next((one for one in (Path, int) if one in get_args(option.kind) or one is option.kind), str)
+        kind = next((one for one in (Path, int, float) if one in get_args(option.kind) or one is option.kind), str)
         if option.required:
-            parser.add_argument(option.name, type=kind, help=option.help)
+            many = "+" if get_origin(option.kind) is list else None
+            parser.add_argument(option.name, type=kind, nargs=many, help=option.help)
         elif option.kind is bool:
             action: Any = argparse.BooleanOptionalAction if option.default else "store_true"
             parser.add_argument(option.flag, action=action, default=option.default, help=option.help)

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robagg._core.registry import split_call
+from robagg._core.registry import fold, split_call
+from robagg.attacks import attacks
+from robagg.attacks.strength import ByFormula
 
 _SPEC = ("task", "split", "n", "f", "attack", "method")
 _OURS = (
@@ -63,6 +65,9 @@ class Table:
 def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", columns: str = "attack") -> list[Table]:
     """Tables from flat records, one for each combination of what is neither row, column nor seed.
 
+    Rows and columns are fields of the records; `minmax.scale` is a parameter of an attack, whose records alone are
+    shown then.
+
     >>> records = [{"method": m, "attack": a, "seed": s, "f": 2, "accuracy": v, "diverged": None, "status": "ok"}
     ...            for m, a, s, v in [("tq", "ipm", 0, 90.0), ("tq", "ipm", 1, 92.0), ("tq", "lf", 0, 80.0)]]
     >>> table = tabulate(records)[0]
@@ -71,9 +76,14 @@ def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", colu
     """
     flat = list(records)
     for axis in (rows, columns):
+        flat = _part_strength(flat, axis) if "." in axis else flat
+    for axis in (rows, columns):
         if flat and not any(axis in record for record in flat):
             known = [*_SPEC, "rho", "mixers", "core", *_settings(flat)]
-            raise ValueError(f"{axis!r} is not in the records; rows and columns are one of {', '.join(known)}")
+            raise ValueError(
+                f"{axis!r} is not in the records; rows and columns are one of {', '.join(known)}, or a parameter of an "
+                "attack, such as alie.z"
+            )
     by_rho = "rho" in (rows, columns)
     hidden = {rows, columns}
     hidden |= {"method"} if {rows, columns} & {"mixers", "core"} else set()
@@ -96,6 +106,33 @@ def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", colu
             Table(title, group, (rows, columns), _order(r for r, _ in made), _order(c for _, c in made), made)
         )
     return sorted(tables, key=lambda table: [_rank(value) for _, value in table.group])
+
+
+def _part_strength(records: Sequence[Mapping[str, Any]], axis: str) -> list[Mapping[str, Any]]:
+    """The records of one attack, `minmax.scale` of `minmax`, with this parameter as a field of its own."""
+    attack, _, parameter = axis.partition(".")
+    found: list[Mapping[str, Any]] = []
+    for record in records:
+        name, given = split_call(record["attack"], "attack")
+        if fold(name) == fold(attack):
+            rest = ", ".join(f"{key}={value!r}" for key, value in given.items() if key != parameter)
+            value = given[parameter] if parameter in given else _read_default(record, parameter)
+            found.append({**record, "attack": f"{name}({rest})" if rest else name, axis: value})
+    if not any(record[axis] is not None for record in found):
+        raise ValueError(f"{axis!r} is not in the records: no attack {attack!r} in them has a parameter {parameter!r}")
+    return found
+
+
+def _read_default(record: Mapping[str, Any], parameter: str) -> Any:
+    """What a parameter is that an attack's text leaves out: a strength by a formula is its number."""
+    try:
+        attack = attacks.parse(record["attack"])
+    except (TypeError, ValueError):  # of a plugin that is not loaded
+        return None
+    value = getattr(attack, parameter, None)
+    if value is None and isinstance(attack, ByFormula) and attack.parameter == parameter:
+        value = float(f"{attack.strength(record['n'], record['f']):.3g}")
+    return value
 
 
 def list_troubles(records: Iterable[Mapping[str, Any]]) -> list[str]:
