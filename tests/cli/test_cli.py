@@ -72,7 +72,7 @@ def test_every_help_page_has_an_example(command: str) -> None:
     [
         ("paper", "list, or one of fig1"),
         ("sweep", "the sweep, in TOML"),
-        ("show", "a store, or a file"),
+        ("show", "a store, or a journal"),
         ("worst-case", "A rule or a pipeline"),
         ("list", "what to list"),
     ],
