@@ -125,15 +125,25 @@ def rfa(rows: Rows, iterations: int = 10, smoothing: float = 0.1) -> Vector:
     return z
 
 
+def floor(sent: Rows, shares: Rows) -> float:
+    """What mixed rows, with these shares of the rows that were sent, are expected to keep of the middle one's distance.
+
+    Independent rows of one variance: a mean with shares w has sum w^2 of it.
+    """
+    m = cm(sent)
+    middle = median_of([squared(row, m) for row in sent])
+    return middle * math.fsum(w**2 for row in shares for w in row) / len(shares)
+
+
 def tau_squared(rows: Rows, f: int, v: Vector, m: Vector, V: float) -> float:
     n = len(rows)
     return math.inf if f == 0 else (n - f) / f * (squared(v, m) + V)
 
 
-def tq(rows: Rows, f: int, iterations: int = 10) -> tuple[Vector, float]:
+def tq(rows: Rows, f: int, iterations: int = 10, least: float = 0.0) -> tuple[Vector, float]:
     """The value, and how near (relatively) any distance ever came to tau: a draw with a small gap decides nothing."""
     n, d = len(rows), len(rows[0])
-    m, V = cm(rows), spread(rows)
+    m, V = cm(rows), max(spread(rows), least)
     v, gap = m, math.inf
     for _ in range(iterations):
         tau = math.sqrt(tau_squared(rows, f, v, m, V))
@@ -164,8 +174,8 @@ def clipped_step(rows: Rows, v: Vector, tau: float) -> Vector:
     return [c + s for c, s in zip(v, step, strict=True)]
 
 
-def huber(rows: Rows, f: int, iterations: int = 10) -> Vector:
-    m, V = cm(rows), spread(rows)
+def huber(rows: Rows, f: int, iterations: int = 10, least: float = 0.0) -> Vector:
+    m, V = cm(rows), max(spread(rows), least)
     v = m
     for _ in range(iterations):
         v = clipped_step(rows, v, math.sqrt(tau_squared(rows, f, v, m, V)))
@@ -193,13 +203,14 @@ def mca(rows: Rows, sigma: float | None = None, iterations: int = 10) -> Vector:
     return v
 
 
-def nnm(rows: Rows, f: int) -> list[Vector]:
+def neighbours(rows: Rows, f: int) -> list[list[int]]:
+    """For each row its n-f nearest, itself first."""
     n = len(rows)
-    mixed = []
-    for i in range(n):
-        nearest = sorted(range(n), key=lambda j, i=i: (j != i, squared(rows[i], rows[j]), j))
-        mixed.append(mean([rows[j] for j in nearest[: n - f]]))
-    return mixed
+    return [sorted(range(n), key=lambda j, i=i: (j != i, squared(rows[i], rows[j]), j))[: n - f] for i in range(n)]
+
+
+def nnm(rows: Rows, f: int) -> list[Vector]:
+    return [mean([rows[j] for j in nearest]) for nearest in neighbours(rows, f)]
 
 
 def bucketing(rows: Rows, order: Sequence[int], s: int = 2) -> list[Vector]:

@@ -33,6 +33,11 @@ CHAINS = [f"{mixer} >> {rule}" for mixer in MIXERS for rule in RULES]
 VARIANTS = [
     "tq(iterations=3)",
     "huber(iterations=1)",
+    "nnm >> tq(floor=False)",
+    "nnm >> huber(floor=False)",
+    "nnm >> bucketing >> tq(floor=False)",
+    "nnm >> bucketing >> huber",
+    "clipping(norm=2.0) >> nnm >> tq",
     "mca(sigma=0.5)",
     "mca(sigma=0.001, iterations=4)",
     "cc(tau=0.3, iterations=5)",
@@ -664,9 +669,10 @@ def test_an_f_that_is_none_is_refused_when_the_rule_is_made(
 def test_parameters_out_of_range_are_refused_when_the_rule_is_made(name: str, bad: Any) -> None:
     cls = stages.find(name)
     for field in fields(cls):
-        if field.name == "f" or (field.name, bad) == ("sigma", None):
+        if field.name == "f" or (field.name, bad) in (("sigma", None), ("floor", True)):
             continue
-        with pytest.raises(ValueError, match=rf"{cls.__name__}: {field.name} must be .* >.*got {bad!r}"):
+        wanted = "True or False" if field.name == "floor" else ".* >.*"
+        with pytest.raises(ValueError, match=rf"{cls.__name__}: {field.name} must be {wanted}.*got {bad!r}"):
             cls(**{field.name: bad})
 
 
@@ -675,7 +681,7 @@ def test_a_numpy_number_is_kept_as_the_number_it_is(name: str) -> None:
     cls = stages.find(name)
     for field in fields(cls):
         for number in (np.int64(3), np.float32(0.5)):
-            if field.name == "f" or (isinstance(number, np.floating) and isinstance(field.default, int)):
+            if field.name in ("f", "floor") or (isinstance(number, np.floating) and isinstance(field.default, int)):
                 continue
             stage = cls(**{field.name: number})
             assert repr(stage) == repr(cls(**{field.name: number.item()}))
@@ -696,10 +702,11 @@ def gap(values: list[float], k: int) -> float:
     return (s[k] - s[k - 1]) / max(s[k], 1e-300) if 0 < k < len(s) else math.inf
 
 
-def spread_of(rows: list[list[float]]) -> float:
+def spread_of(rows: list[list[float]], least: float) -> float:
     """0 where most rows coincide but for the oracle's rounding, which every step of it multiplies; else infinite."""
     centre = oracle.cm(rows)
-    return 0.0 if 0 < oracle.spread(rows) < 1e-12 * oracle.squared(centre, [0.0] * len(centre)) else math.inf
+    spread = max(oracle.spread(rows), least)
+    return 0.0 if 0 < spread < 1e-12 * oracle.squared(centre, [0.0] * len(centre)) else math.inf
 
 
 def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
@@ -709,20 +716,32 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
     n = len(rows)
     liars = [stage.resolve_f(n) for stage in rule.stages]
     margins = [math.inf]
+    sent, shares = rows, [[float(i == j) for j in range(n)] for i in range(n)]
     for k, mixer in enumerate(rule.mixers):
         match mixer.name():
             case "nnm":
                 distances = [[oracle.squared(a, b) for b in rows] for a in rows]
                 margins += [gap(row, len(rows) - liars[k]) for row in distances]
+                shares = [oracle.mean([shares[j] for j in near]) for near in oracle.neighbours(rows, liars[k])]
                 rows = oracle.nnm(rows, liars[k])
             case "bucketing":
-                rows = oracle.bucketing(rows, order_of(mixer, len(rows), generator), mixer.s)
+                order = order_of(mixer, len(rows), generator)
+                shares = oracle.bucketing(shares, order, mixer.s)
+                rows = oracle.bucketing(rows, order, mixer.s)
                 liars = [min(f, (len(rows) - 1) // 2) for f in liars]
             case "clipping":
-                rows = oracle.clipping(rows, mixer.norm)
+                before, rows = rows, oracle.clipping(rows, mixer.norm)
+                zero = [0.0] * x.shape[1]
+                lengths = [
+                    (oracle.distance(a, zero), oracle.distance(b, zero)) for a, b in zip(rows, before, strict=True)
+                ]
+                scales = [new / old if old else 1.0 for new, old in lengths]
+                shares = [[scale * share for share in row] for scale, row in zip(scales, shares, strict=True)]
             case unknown:
                 raise AssertionError(f"tests/oracle.py must define {unknown} too")
     core, f = rule.core, liars[-1]
+    floored = getattr(core, "floor", False) and any(mixer.name() == "nnm" for mixer in rule.mixers)
+    least = oracle.floor(sent, shares) if floored else 0.0
     match core.name():
         case "mean":
             value = oracle.mean(rows)
@@ -742,8 +761,8 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
         case "rfa":
             value = oracle.rfa(rows, core.iterations, core.smoothing)
         case "huber":
-            value = oracle.huber(rows, f, core.iterations)
-            margins.append(spread_of(rows))
+            value = oracle.huber(rows, f, core.iterations, least)
+            margins.append(spread_of(rows, least))
         case "cc":
             value = oracle.cc(rows, core.tau, core.iterations)
         case "mca":
@@ -754,8 +773,8 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
                 first, second, *_ = sorted(oracle.squared(row, oracle.cm(rows)) / 2 / core.sigma**2 for row in rows)
                 margins.append(math.inf if first < 0.4 or second - first > 40 else 0.0)
         case "tq":
-            value, near = oracle.tq(rows, f, core.iterations)
-            margins += [near, spread_of(rows)]
+            value, near = oracle.tq(rows, f, core.iterations, least)
+            margins += [near, spread_of(rows, least)]
         case unknown:
             raise AssertionError(f"tests/oracle.py must define {unknown} too")
     return value, min(margins)

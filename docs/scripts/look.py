@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from robagg.paper.figures import STYLES
 
 IMAGES = Path(__file__).parents[1] / "images"
-CHAINS = {"nnm >> cm": ("#009E73", "o"), "nnm >> tq": ("#000000", "D")}
+CHAINS = {"nnm >> cm": ("#009E73", "o"), "nnm >> tq": ("#000000", "D"), "nnm >> tq(floor=False)": ("#999999", "d")}
 LOOKS = {name.lower(): look for name, look in STYLES.items()} | CHAINS
 COLOURS = {name: colour for name, (colour, _) in LOOKS.items()}
 MARKS = {name: mark for name, (_, mark) in LOOKS.items()}

@@ -23,9 +23,9 @@ RULES = {
     "huber": "Huber",
     "mca": "MCA",
     "nnm >> cm": "NNM, then CM",
-    "nnm >> huber": "NNM, then Huber",
+    "nnm >> huber(floor=False)": "NNM, then Huber, no floor",
     "nnm >> mca": "NNM, then MCA",
-    "nnm >> tq": "NNM, then TQ",
+    "nnm >> tq(floor=False)": "NNM, then TQ, no floor",
 }
 ATTACKS = {
     "alie": "ALIE z=0.37",

@@ -25,6 +25,7 @@ RULES = {
     "cm": "CM",
     "nnm >> cm": "NNM, then CM",
     "nnm >> tq": "NNM, then TQ",
+    "nnm >> tq(floor=False)": "NNM, then TQ, no floor",
     "mean": "Mean",
 }
 STRENGTHS = {"alie": ("z", [0.25, 0.5, 0.75, 1.0, 1.5, 3.0]), "ipm": ("c0", [0.5, 1.0, 2.0, 4.0, 7.0])}

@@ -42,7 +42,10 @@ def test_names_that_people_know_are_understood(text: str, rule: Any) -> None:
     [
         ("tqq", r"unknown .*'tqq' \(did you mean 'tq'\?\); there are: bucketing, caf, cc, .*tq"),
         ("xyzzy(f=2)", "unknown .*'xyzzy'; there are: bucketing"),
-        ("tq(iteration=3)", r"unknown parameter of tq 'iteration' \(did you mean 'iterations'\?\); .*f, iterations"),
+        (
+            "tq(iteration=3)",
+            r"unknown parameter of tq 'iteration' \(did you mean 'iterations'\?\); .*floor, iterations",
+        ),
         ("tq(6)", r"name\(parameter=value, ...\), got 'tq\(6\)'"),
         ("tq(f=6", "name"),
         ("tq)f=6(", "name"),

@@ -130,7 +130,8 @@ def _attempt(
         sketch = passes.distances(f) if mixer.needs_distances else passes.bare(f)
         with Attribution(mixer, "matrix"):
             matrix = mixer.matrix(sketch, generator=request.generator)
-        passes.push(read_matrix(mixer, matrix, mixer.count_behind(passes.n), passes))
+        whole = read_matrix(mixer, matrix, mixer.count_behind(passes.n), passes)
+        passes.push(whole, shares_rows=mixer.shares_rows)
     part = None
     if shares is not None:
         part = torch.tensor([shares[i] for i in stack.kept], dtype=torch.float64, device=stack.device)

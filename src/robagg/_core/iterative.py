@@ -34,6 +34,8 @@ class IterativeRule(GramRule):
         if not is_whole(self.iterations) or self.iterations < 1:
             raise ValueError(f"{type(self).__name__}: iterations must be a whole number >= 1, got {self.iterations!r}")
         object.__setattr__(self, "iterations", int(self.iterations))
+        if not isinstance(self.floor, bool):
+            raise ValueError(f"{type(self).__name__}: floor must be True or False, got {self.floor!r}")
 
     def start(self, sketch: Sketch) -> Tensor:
         """Coefficients (n+a,) of the point the loop starts from."""

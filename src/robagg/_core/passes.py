@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from robagg import kernels
-from robagg._core.sketch import Sketch
+from robagg._core.sketch import Sketch, leave
 from robagg.kernels.types import Rows
 
 # Below these sums of squares, float32 and float64 lose distances to underflow: as much an alarm as an overflow.
@@ -48,6 +48,8 @@ class Passes:
         self.n = self.sent
         """How many rows there are behind the pre-aggregators."""
         self.device = leaves[0][0].device
+        self.shared = False
+        """Whether a row that was sent goes into several behind the pre-aggregators, so that these may coincide."""
         self._alarm: Tensor | None = None
         self.wide = wide
         self.unit = unit
@@ -77,8 +79,9 @@ class Passes:
         """Set the alarm where () is true."""
         self._alarm = alarm if self._alarm is None else self._alarm | alarm
 
-    def push(self, matrix: Tensor) -> None:
-        """Put a pre-aggregator (m, n + a) in front of what follows."""
+    def push(self, matrix: Tensor, *, shares_rows: bool = False) -> None:
+        """Put a pre-aggregator (m, n + a) in front of what follows; `shares_rows`: one row goes into several."""
+        self.shared |= shares_rows
         whole = matrix.to(torch.float64)
         if a := len(self.anchors):
             bottom = torch.eye(a, dtype=torch.float64, device=self.device)
@@ -93,12 +96,20 @@ class Passes:
             return self._for(sketch, sketch.gram, f)
         return self._for(sketch, self.matrix @ sketch.gram @ self.matrix.T, f)
 
-    def sketch(self, f: int) -> tuple[list[Tensor], Sketch]:
-        """The median of the rows, leaf by leaf, and their sketch about it."""
+    def sketch(self, f: int, *, floor: bool = False) -> tuple[list[Tensor], Sketch]:
+        """The median of the rows, leaf by leaf, and their sketch about it.
+
+        With `floor` the spread of rows that may coincide is no less than what mixing leaves of the rows that were sent.
+        """
         if self.matrix is None:
             medians, sketch = self._sketch_sent()
             return medians, self._for(sketch, sketch.gram, f)
-        return self._sketch(self.matrix[: self.n, : self.sent], f)
+        mix = self.matrix[: self.n, : self.sent]
+        if not (floor and self.shared):
+            return self._sketch(mix, f)
+        least = leave(mix, self._sketch_sent()[1].gram.diagonal()[: self.sent])
+        medians, sketch = self._sketch(mix, f)
+        return medians, replace(sketch, spread=torch.maximum(sketch.spread, least))
 
     def bare(self, f: int) -> Sketch:
         """A sketch that knows n and f alone, for pre-aggregators that ask for no distances."""

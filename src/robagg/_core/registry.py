@@ -26,6 +26,9 @@ LATER = {"later": True}
 """Metadata of a field of a named thing that came after results had been stored: at its default it is no part of their
 keys. (Settings are all in them.)"""
 
+REVISED = {"revised": True}
+"""Metadata of a field that chooses between what was and what a revision made of it: keys have the revision instead."""
+
 
 class Named:
     """What all things looked up by name share: a name, other names, and a text that reads back to an equal object."""

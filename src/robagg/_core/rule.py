@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -132,6 +133,12 @@ class GramRule(Rule):
 
     needs_median: ClassVar[bool] = False
     """Whether the sketch must be about the median of the rows it gets (and the weights' rest is the median's)."""
+    floor: bool = False
+    """Whether the spread it gets behind a pre-aggregator that lets a row into several is kept above what mixing leaves
+    of the rows' distances: such rows may coincide, and their own spread vanish."""
+
+    def revise(self, front: Sequence[Stage]) -> int:
+        return int(self.floor and any(stage.shares_rows for stage in front))
 
     @abstractmethod
     def weights(self, sketch: Sketch) -> Weights:
@@ -139,7 +146,7 @@ class GramRule(Rule):
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
         _refuse_weights(self, shares)
-        medians, sketch = passes.sketch(f) if self.needs_median else (None, passes.distances(f))
+        medians, sketch = passes.sketch(f, floor=self.floor) if self.needs_median else (None, passes.distances(f))
         with Attribution(self, "weights"):
             w = self.weights(sketch)
         coefficients = read_weights(self, w, sketch, passes, rest=self.needs_median)

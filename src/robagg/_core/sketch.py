@@ -82,3 +82,17 @@ class Sketch:
             return fused
         _, nearest = self.neighbours()
         return self.gram.new_zeros(self.n, len(self.gram)).scatter(1, nearest, 1 / nearest.shape[1])
+
+
+def leave(mix: Tensor, squared: Tensor) -> Tensor:
+    """What mixing (m, n) leaves () of the middle of the rows' squared distances (n,) from their median.
+
+    A mean with shares w of independent rows has sum w^2 of their variance. The middle one is an honest row's, or no
+    larger than one.
+
+    >>> leave(torch.full((4, 2), 0.5), torch.tensor([4.0, 8.0]))
+    tensor(3.)
+    """
+    n = len(squared)
+    s = squared.sort().values
+    return mix.square().sum(dim=1).mean() * (s[(n - 1) // 2] / 2 + s[n // 2] / 2)

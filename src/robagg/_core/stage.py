@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -23,6 +24,8 @@ class Stage(Named, ABC):
     """Points it starts from or measures to: "origin", or "last" for the last aggregate."""
     tolerates: ClassVar[bool] = True
     """Whether its f is what it protects from. Mean protects from nobody: its f only counts broken rows."""
+    shares_rows: ClassVar[bool] = False
+    """Whether one row goes into several behind it, so that these may coincide."""
 
     def __post_init__(self) -> None:
         given = getattr(self, "f", None)
@@ -36,6 +39,13 @@ class Stage(Named, ABC):
     def tolerance_left(self, n: int, broken: int) -> int | None:
         """f for the rows left when some of n are broken; None where there is no quorum."""
         return tolerance_left(self.resolve_f(n), n, broken)
+
+    def revise(self, front: Sequence[Stage]) -> int:
+        """How often what it gives behind these stages has changed since results were first stored: part of their keys.
+
+        A change that leaves its other results as they were is counted where it shows alone.
+        """
+        return 0
 
     @property
     def f_asked(self) -> F:

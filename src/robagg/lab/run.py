@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -15,6 +15,7 @@ import numpy as np
 from robagg._core.checks import is_whole
 from robagg._core.registry import Named, split_call
 from robagg._core.rule import Rule, parse
+from robagg._core.stage import Stage
 from robagg.attacks import Mixed, attacks
 from robagg.attacks.base import Attack
 from robagg.lab.plugins import find_plugins
@@ -122,7 +123,7 @@ class Run:
         identity = {
             "version": RESULTS_VERSION,
             "task": [spell(task, full=True), task.loss],
-            "rule": [spell(stage, full=True) for stage in rule.stages],
+            "rule": [spell_revised(stage, rule.stages[:k]) for k, stage in enumerate(rule.stages)],
             "attack": spell(attack, full=True),
             "split": spell(split, full=True),
             "numbers": [self.n, self.f, self.seed],
@@ -156,7 +157,8 @@ class Run:
 def spell(thing: Named, *, full: bool = False) -> str:
     """The one text of an object: its fields that are not at their default, or all; f and rho are always told.
 
-    In full too, a field that came later (`LATER`) is left out at its default: keys of stored results stay theirs.
+    In full too, a field that came later (`LATER`) is left out at its default: keys of stored results stay theirs. One
+    of which a revision tells (`REVISED`) is left out of the full text.
     `str` leaves an f out that is None; read again under another f it would be another rule.
 
     >>> from robagg import TQ
@@ -168,10 +170,25 @@ def spell(thing: Named, *, full: bool = False) -> str:
     told = []
     for field in dataclasses.fields(cast(Any, thing)):
         value = _plain(getattr(thing, field.name), field.type)
+        if full and field.metadata.get("revised"):
+            continue
         told_anyway = (full and not field.metadata.get("later")) or field.name in ("f", "rho")
         if field.init and (told_anyway or value != field.default):
             told.append(f"{field.name}={value!r}")
     return f"{thing.name()}({', '.join(told)})" if told else thing.name()
+
+
+def spell_revised(stage: Stage, front: Sequence[Stage]) -> str:
+    """A stage's full text, with the revision of what it gives behind these stages where there is one.
+
+    >>> from robagg import NNM, TQ
+    >>> spell_revised(TQ(f=2), []), spell_revised(TQ(f=2), [NNM(f=2)])
+    ('tq(f=2, iterations=10)', 'tq(f=2, iterations=10) revision 1')
+    >>> spell_revised(TQ(f=2, floor=False), [NNM(f=2)])
+    'tq(f=2, iterations=10)'
+    """
+    revision = stage.revise(front)
+    return f"{spell(stage, full=True)} revision {revision}" if revision else spell(stage, full=True)
 
 
 def shorten(rule: str, f: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ class NNM(Mixer):
     """
 
     f: F = None
+    shares_rows: ClassVar[bool] = True
 
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
         return sketch.nearest_means()

@@ -1,6 +1,6 @@
 """Figure 3: MNIST under IPM at rho=0.5, accuracy against f, each rule alone, with NNM and with Bucketing."""
 
-from robagg.paper.axes import CNN_RULES, MIXERS, vary
+from robagg.paper.axes import MIXERS, choose_rules, vary
 from robagg.paper.claims import Best, Fails, Falls
 from robagg.paper.experiment import Experiment, Panel
 
@@ -10,7 +10,12 @@ EXPERIMENT = Experiment(
     kind="lines",
     task="mnist",
     panels=tuple(
-        Panel(label, CNN_RULES, vary("f", range(1, 10)), {"rho": 0.5, "attack": "ipm", **mixer})
+        Panel(
+            label,
+            choose_rules(label),
+            vary("f", range(1, 10)),
+            {"rho": 0.5, "attack": "ipm", **mixer},
+        )
         for label, mixer in MIXERS.items()
     ),
     columns="f",

@@ -1,6 +1,6 @@
 """Figure 4: MNIST under IPM at f=6, accuracy against rho, each rule alone, with NNM and with Bucketing."""
 
-from robagg.paper.axes import CNN_RULES, MIXERS, RHOS, vary
+from robagg.paper.axes import MIXERS, RHOS, choose_rules, vary
 from robagg.paper.claims import Best, Fails, Helps
 from robagg.paper.experiment import Experiment, Panel
 
@@ -10,7 +10,12 @@ EXPERIMENT = Experiment(
     kind="lines",
     task="mnist",
     panels=tuple(
-        Panel(label, CNN_RULES, vary("rho", RHOS), {"f": 6, "attack": "ipm", **mixer})
+        Panel(
+            label,
+            choose_rules(label),
+            vary("rho", RHOS),
+            {"f": 6, "attack": "ipm", **mixer},
+        )
         for label, mixer in MIXERS.items()
     ),
     columns="rho",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
 
 from robagg._core.iterative import IterativeRule, estimate_tau
 from robagg._core.outcome import Pull
+from robagg._core.registry import REVISED
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F
 
@@ -27,6 +28,8 @@ class TQ(IterativeRule):
     Args:
         f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
         iterations: steps of the loop.
+        floor: behind a pre-aggregator that lets a row into several (NNM), whether V is no less than what mixing leaves
+            of the middle row's squared distance; False: the paper's tau, which is 0 where most mixed rows coincide.
 
     Example:
         >>> x = torch.tensor([[1.0], [1.1], [0.9], [1.0], [50.0]])
@@ -40,6 +43,7 @@ class TQ(IterativeRule):
 
     f: F = None
     iterations: int = 10
+    floor: bool = field(default=True, kw_only=True, metadata=REVISED)
     kernel: ClassVar[str | None] = "tq"
     needs_median: ClassVar[bool] = True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from torch import Tensor
 from robagg._core.iterative import IterativeRule
 from robagg._core.passes import ROUNDING
 from robagg._core.rule import GramRule, Rule, SortedRule
-from robagg._core.sketch import Sketch
+from robagg._core.sketch import Sketch, leave
 from robagg.rules import TQ, Huber, Mean
 
 Evaluate = Callable[[Tensor], Tensor]
@@ -118,9 +119,11 @@ def _aggregate(rule: Rule, x: Tensor, tolerances: list[int], ready: list[Tensor 
     names = tuple(dict.fromkeys(name for stage in rule.stages for name in stage.anchors))
     origin = x.new_zeros(len(names), x.shape[1])
     own, *behind = tolerances
+    sent, mix = x, torch.eye(len(x), dtype=x.dtype)
     for mixer, drawn in zip(rule.mixers, ready, strict=True):
         points = torch.cat([x, origin])
         matrix = mixer.matrix(_sketch(x, origin, own, names)) if drawn is None else drawn
+        mix = matrix[:, : len(x)] @ mix
         x = matrix @ points
         own, *behind = [mixer.tolerance_behind(len(x), f) for f in behind]
     core = rule.core
@@ -128,8 +131,11 @@ def _aggregate(rule: Rule, x: Tensor, tolerances: list[int], ready: list[Tensor 
         lo, hi = core.kept(len(x), own)
         return x.sort(dim=0).values[lo:hi].mean(dim=0)
     if isinstance(core, GramRule):
-        centre = _median(x)
-        return centre + core.weights(_sketch(x, origin, own, names)).coefficients @ (torch.cat([x, origin]) - centre)
+        centre, sketch = _median(x), _sketch(x, origin, own, names)
+        if core.floor and any(mixer.shares_rows for mixer in rule.mixers):
+            least = leave(mix, (sent - _median(sent)).square().sum(dim=1))
+            sketch = replace(sketch, spread=torch.maximum(sketch.spread, least))
+        return centre + core.weights(sketch).coefficients @ (torch.cat([x, origin]) - centre)
     return x.mean(dim=0)
 
 

@@ -25,10 +25,11 @@ export function spread(points) {
   return sum([0, 1].map((j) => median(points.map((p) => Math.abs(p[j] - m[j]))) ** 2));
 }
 
-// tau^2 = (n - f)/f (|v - m|^2 + V); without liars everyone is believed.
-export function radius(points, f, v) {
+// tau^2 = (n - f)/f (|v - m|^2 + V), with V no less than `least`; without liars everyone is believed.
+export function radius(points, f, v, least) {
   if (f === 0) return Infinity;
-  return Math.sqrt(((points.length - f) / f) * (distance(v, middle(points)) ** 2 + spread(points)));
+  const squared = distance(v, middle(points)) ** 2 + Math.max(spread(points), least);
+  return Math.sqrt(((points.length - f) / f) * squared);
 }
 
 // Who is within tau of v. Points mixed from the same points coincide up to a few units in their last place.
@@ -69,21 +70,21 @@ function begin(points, start) {
   return start === "mean" ? [mean(points), points.map(() => 1 / n)] : [middle(points), nobody(points)];
 }
 
-function tq(points, { f, iterations, start }) {
+function tq(points, { f, iterations, start, least }) {
   const n = points.length;
   const [from, shares] = begin(points, start);
   return walk(points, from, shares, iterations, (v) => {
-    const tau = radius(points, f, v);
+    const tau = radius(points, f, v, least);
     const near = within(points, v, tau);
     return { strength: near.map((yes) => (yes ? 1 / n : 0)), tau, near };
   });
 }
 
-function huber(points, { f, iterations, start }) {
+function huber(points, { f, iterations, start, least }) {
   const n = points.length;
   const [from, shares] = begin(points, start);
   return walk(points, from, shares, iterations, (v) => {
-    const tau = radius(points, f, v);
+    const tau = radius(points, f, v, least);
     const near = within(points, v, tau);
     return { strength: points.map((p, i) => (near[i] ? 1 : tau / distance(p, v)) / n), tau, near };
   });
@@ -152,9 +153,13 @@ export function aggregate(name, points, { f, iterations = 10, start = "median", 
   if (!(f >= 0 && f <= mostLiars(points.length))) {
     throw new Error(`n >= 2f+1 points are wanted, got n=${points.length}, f=${f}`);
   }
-  if (!nnm) return RULES[name](points, { f, iterations, start });
+  if (!nnm) return RULES[name](points, { f, iterations, start, least: 0 });
   const near = neighbours(points, f);
-  const mixed = RULES[name](near.map((indices) => mean(indices.map((i) => points[i]))), { f, iterations, start });
+  const m = middle(points);
+  // What the mean of n - f points leaves of the middle point's squared distance: mixed points may coincide.
+  const least = median(points.map((p) => distance(p, m) ** 2)) / (points.length - f);
+  const settings = { f, iterations, start, least };
+  const mixed = RULES[name](near.map((indices) => mean(indices.map((i) => points[i]))), settings);
   const weights = nobody(points);
   near.forEach((indices, row) => {
     for (const i of indices) weights[i] += mixed.weights[row] / indices.length;
