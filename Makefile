@@ -3,9 +3,11 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
 FULL = $(VENV)/.installed-for-slow-tests
+NVFLARE = .venv-nvflare/.installed
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+NVFLARE_PIP = .venv-nvflare/bin/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow lint format bench paper-docs docs clean
+.PHONY: demo test test-slow test-nvflare lint format bench paper-docs docs clean
 
 demo: $(STAMP)          ## digits: eight rules under four attacks, in about a minute
 	$(BIN)/robagg demo
@@ -15,6 +17,9 @@ test: $(STAMP) lint     ## the fast tier
 
 test-slow: $(FULL)      ## packaging, engines, browser, docs, long property tests: everything that takes its time
 	$(BIN)/python -m pytest -m slow -n 2
+
+test-nvflare: $(NVFLARE) ## NVFlare's simulator, in an environment of its own: its libraries and Flower's differ
+	.venv-nvflare/bin/python -m pytest -n 2 --dist loadfile tests/nvflare src/robagg/nvflare
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -54,5 +59,13 @@ $(FULL): $(STAMP)
 	@$(PIP) -e '.[dev,flower,ray,docs]' 'flwr[simulation]' playwright triton==3.7.1
 	@touch $(FULL)
 
+$(NVFLARE): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/kernels/*.c src/robagg/kernels/*.h)
+	@test -x .venv-nvflare/bin/python || { echo "Setting up a Python environment in .venv-nvflare ..."; $(PYTHON) -m venv .venv-nvflare; }
+	@echo "Installing torch, NVFlare and what its tests need ..."
+	@$(NVFLARE_PIP) --upgrade pip
+	@$(NVFLARE_PIP) 'torch==2.13.0'
+	@$(NVFLARE_PIP) -e '.[nvflare]' pytest pytest-randomly pytest-xdist hypothesis 'scikit-learn>=1.4'
+	@touch $(NVFLARE)
+
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis src/robagg/kernels/_cpu.*
+	rm -rf $(VENV) .venv-nvflare build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis src/robagg/kernels/_cpu.*

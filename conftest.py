@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
-from importlib.util import find_spec
+from importlib.metadata import distributions
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from torch import nn
 from robagg.lab.plugins import forget, list_plugins
 
 torch.set_num_threads(1)
-# Where Flower is not installed its strategy cannot be imported, so its doctests cannot be looked for.
-collect_ignore_glob = [] if find_spec("flwr") else ["src/robagg/flower/*"]
+ADAPTERS = {"flower": "flwr", "nvflare": "nvflare"}
+"""Packages of ours and what they adapt, which may not be there: then their doctests cannot be looked for."""
+INSTALLED = {distribution.name for distribution in distributions()}
+collect_ignore_glob = [f"src/robagg/{name}/*" for name, wanted in ADAPTERS.items() if wanted not in INSTALLED]
 
 
 @pytest.fixture(autouse=True)
