@@ -84,12 +84,18 @@ def multikrum(rows: Rows, f: int) -> Vector:
     return mean([rows[i] for i in best])
 
 
-def caf(rows: Rows, f: int) -> tuple[Vector, float]:
-    """The value, and the smallest margin by which a direction, a row, the end or the least variance was decided."""
+def caf(rows: Rows, f: int, standout: float = 0.0) -> tuple[Vector, float]:
+    """The value, and the smallest margin by which a direction, a row, the end or the least variance was decided.
+
+    With `standout` it is SpectralFilter.
+    """
     x = np.array(rows, dtype=float)
     n = len(x)
-    c, steps, gap = np.ones(n), [], math.inf
-    while f and c.sum() > n - 2 * f:
+    c, steps, gap, taken = np.ones(n), [], math.inf, 0
+    pairs = sorted(squared(a, b) for i, a in enumerate(rows) for b in rows[:i])
+    nearest = pairs[: (n - f) * (n - f - 1) // 2]
+    level = standout * math.fsum(nearest) / (2 * len(nearest)) / (n - 1) if nearest else 0.0
+    while f and c.sum() > n - 2 * f and (not standout or taken < 2 * f + 10):
         mu = c @ x / c.sum()
         away = x - mu
         values, vectors = np.linalg.eigh(away.T @ (away * c[:, None]) / c.sum())
@@ -98,9 +104,14 @@ def caf(rows: Rows, f: int) -> tuple[Vector, float]:
         if len(values) > 1:
             gap = min(gap, 1 - values[-2] / values[-1])
         steps.append((float(values[-1]), list(mu)))
+        if standout:
+            gap = min(gap, relative_gap(float(values[-1]), level))
+            if values[-1] <= level:
+                break
+        gentle, taken = min(0.5, level / values[-1]), taken + 1
         t = (away @ vectors[:, -1]) ** 2
         most = max(t[c > 0])
-        left = np.where(c > 0, c * np.maximum(1 - t / most, 0), 0)
+        left = np.where(c > 0, c * np.maximum(1 - (1 - gentle) * t / most, 0), 0)
         # A row that goes to nothing beside the one that goes first is at the mercy of rounding, and so is one that has
         # next to nothing left.
         gap = min([gap, abs(left.sum() - (n - 2 * f)), *(p for p in left if p > 0)])

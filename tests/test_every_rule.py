@@ -41,6 +41,7 @@ VARIANTS = [
     "mca(sigma=0.5)",
     "mca(sigma=0.001, iterations=4)",
     "cc(tau=0.3, iterations=5)",
+    "spectralfilter(standout=1.5)",
     "rfa(iterations=3, smoothing=0.5)",
     "mean(max_weight=0.5)",
     "bucketing(s=1) >> huber",
@@ -463,7 +464,7 @@ def within(value: Any, x: Any, slack: float) -> bool:
     return bool(((v / 2 >= lo) & (v / 2 <= hi)).all())
 
 
-ROBUST = ["caf", "cm", "huber", "krum", "mca", "multikrum", "rfa", "tm", "tq"]
+ROBUST = ["caf", "cm", "huber", "krum", "mca", "multikrum", "rfa", "spectralfilter", "tm", "tq"]
 FOOLABLE = {"mean", "cc"}
 """Mean has no defence; CC goes where a fixed radius lets it."""
 
@@ -757,6 +758,9 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
             margins.append(gap(oracle.krum_scores(rows, f), len(rows) - f))
         case "caf":
             value, near = oracle.caf(rows, f)
+            margins.append(near)
+        case "spectralfilter":
+            value, near = oracle.caf(rows, f, core.standout)
             margins.append(near)
         case "rfa":
             value = oracle.rfa(rows, core.iterations, core.smoothing)

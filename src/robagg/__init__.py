@@ -21,7 +21,7 @@ from robagg.attacks import Attack, Setup, State, View
 from robagg.data import Dataset
 from robagg.lab.plugins import load_plugin
 from robagg.mixers import NNM, Bucketing, Clipping
-from robagg.rules import CAF, CC, CM, MCA, RFA, TM, TQ, Huber, Krum, Mean, MultiKrum
+from robagg.rules import CAF, CC, CM, MCA, RFA, TM, TQ, Huber, Krum, Mean, MultiKrum, SpectralFilter
 from robagg.splits import Split
 from robagg.tasks import Task
 from robagg.training import Result, Settings, train
@@ -57,6 +57,7 @@ __all__ = [
     "Setup",
     "Sketch",
     "SortedRule",
+    "SpectralFilter",
     "Split",
     "State",
     "TQ",

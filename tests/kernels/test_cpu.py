@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from robagg import CC, MCA, RFA, TQ, Huber, Sketch, kernels
+from robagg._core.filtering import weigh_down
 from robagg.kernels import cpu, cpu_library, reference, team
 from robagg.kernels.types import Sketched
 
@@ -462,6 +463,26 @@ def test_walk_is_the_loop_of_the_rules(n: int, scale: float, monkeypatch: pytest
                 else:
                     torch.testing.assert_close(got.tau, wanted.tau)
                     assert torch.equal(got.outside, wanted.outside)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 20, 64])
+@pytest.mark.parametrize("standout", [0.0, 3.0])
+@pytest.mark.parametrize("kind", ["alike", "pulled", "far", "copies", "equal"])
+def test_the_loop_of_the_filters_is_that_of_the_reference(n: int, standout: float, kind: str) -> None:
+    x = torch.randn(n + 1, 50, dtype=F64, generator=torch.Generator().manual_seed(n))
+    for f in {0, n // 5, (n - 1) // 2}:
+        if kind == "equal":
+            x[:n] = x[0].clone()
+        x[:f] += {"pulled": 1.0, "far": 1e6}.get(kind, 0.0)
+        if kind == "copies":
+            x[: n // 2] = x[0].clone()
+        gram, votes = x @ x.T, torch.ones(n, dtype=F64)  # the last row is an anchor
+        got = kernels.weigh_down(gram, votes, f, standout)
+        assert got is not None
+        wanted = weigh_down(gram[:n, :n], votes, f, standout)
+        torch.testing.assert_close(got.scale, wanted.scale, rtol=1e-6, atol=1e-9)
+        if kind != "equal":  # there the rounding of equal rows decides, in either of them
+            torch.testing.assert_close(got.left, wanted.left, rtol=1e-6, atol=1e-7)
 
 
 def test_the_last_vector_has_what_the_others_leave_of_one(isa: str) -> None:

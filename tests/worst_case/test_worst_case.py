@@ -102,7 +102,9 @@ def test_the_mean_is_shown_broken_by_growth_with_the_byzantine_distance() -> Non
         assert far / near == pytest.approx(100, rel=0.05)
 
 
-@pytest.mark.parametrize("text", ["tq", "huber", "cm", "tm", "krum", "multikrum", "mca", "caf", "nnm >> tq"])
+@pytest.mark.parametrize(
+    "text", ["tq", "huber", "cm", "tm", "krum", "multikrum", "mca", "caf", "spectralfilter", "nnm >> tq"]
+)
 def test_robust_rules_are_not_broken(text: str) -> None:
     found = find_worst_case(text, 11, 3, budget=2000)
     assert not found.broken

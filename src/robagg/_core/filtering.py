@@ -5,41 +5,78 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from robagg import kernels
+from robagg._core.outcome import Weights
+from robagg._core.sketch import Sketch
+from robagg.kernels.types import Filtered
+
 SQUARINGS = 20
 """A matrix squared so often is the projector on its top eigenvectors, unless eigenvalues agree to five digits."""
+REFINE = 10
+"""Steps beyond 2f for filters that do not take the whole weight of a row in a step."""
 OUT = 1e-9
 """A row below this part of a full vote has lost its weight."""
 SLACK = 1e-9
 """What is decided by less than this part is decided by rounding: the earlier step and the end are preferred."""
 
 
-def weigh_down(gram: Tensor, votes: Tensor, f: int) -> Tensor:
-    """Weights (n,) of sum 1 under which the rows vary least in the direction where they vary most.
+def filter_rows(sketch: Sketch, standout: float = 0.0) -> Weights:
+    """The weights of a filter on a sketch, with what is left of each row's weight; see `weigh_down`."""
+    n = sketch.n
+    votes = torch.ones(n, dtype=torch.float64, device=sketch.gram.device)
+    found = kernels.weigh_down(sketch.gram, votes, sketch.f, standout)
+    left, scale = weigh_down(sketch.gram[:n, :n], votes, sketch.f, standout) if found is None else found
+    return Weights(sketch.on_rows(left / left.sum()), left=left, scale=scale)
 
-    From the votes (n,) on, 2f times: a row loses the part of its weight that its squared distance from the weighted
-    mean, along the direction of the largest weighted variance, is of the largest such distance. Weights whose sum is
-    not above n-2f do not count, and of those before them the ones with the least largest variance are the result.
+
+def weigh_down(gram: Tensor, votes: Tensor, f: int, standout: float = 0.0) -> Filtered:
+    """What is left of each row's weight where the rows vary least in the direction in which they vary most.
+
+    A direction stands out while the weighted variance along it is beyond `standout / (n-1)` times the variance of rows
+    that f rows of any kind cannot raise (`estimate_variance`). Of the direction that does so most, a row loses the part
+    of its weight that its squared distance from the weighted mean is of the largest such distance, but for the share of
+    that variance that would not stand out (one half at most). The steps end where no direction stands out, or before
+    the weights fall to n-2f; of those up to there the weights with the least largest variance are the result.
 
     Args:
         gram: (n, n) inner products of the rows about any centre.
         votes: (n,) weights to start from, of sum n.
         f: how many rows may be Byzantine.
+        standout: how much of its share a direction may have; 0: none, and a step takes a row's whole weight.
     """
     n = len(gram)
     tiny = torch.finfo(torch.float64).tiny
-    gram = gram / gram.diagonal().max().clamp(min=tiny)
+    variance = estimate_variance(gram, f)
+    unit = gram.diagonal().max().clamp(min=tiny)
+    gram, level = gram / unit, standout / max(n - 1, 1) * (variance / unit)
     c, best, least, alive = votes, votes, torch.full_like(gram[0, 0], torch.inf), torch.ones_like(gram[0, 0])
-    for _ in range(2 * f):
+    total = votes.sum()
+    for _ in range(2 * f + (REFINE if f and standout else 0)):
         share = c / c.sum()
         spread, along = examine(gram, share)
         better = (spread < least * (1 - SLACK)) & (alive > 0)
         least, best = torch.where(better, spread, least), torch.where(better, c, best)
+        alive = alive * (spread > level * (1 + SLACK))
         top = torch.where(c > OUT, along, 0.0).max().clamp(min=tiny)
-        left = c * (1 - along / top).clamp(min=0)
+        gentle = (level / spread.clamp(min=tiny)).clamp(max=0.5)
+        left = c * (1 - (1 - gentle) * (along / top).clamp(max=1))
         left = torch.where(left > OUT, left, 0.0)
-        alive = alive * (left.sum() > n - 2 * f + SLACK * n)
+        alive = alive * (left.sum() > total - 2 * f + SLACK * total)
         c = torch.where(alive > 0, left, c)
-    return best / best.sum()
+    return Filtered(best, variance.sqrt())
+
+
+def estimate_variance(gram: Tensor, f: int) -> Tensor:
+    """Half the mean squared distance () of the (n-f)(n-f-1)/2 nearest pairs: at most the honest rows' own.
+
+    So many pairs are honest, and the nearest are no farther apart than those.
+    """
+    n = len(gram)
+    length = gram.diagonal()
+    i, j = torch.tril_indices(n, n, -1, device=gram.device)
+    pairs = (length[i] + length[j] - 2 * gram[i, j]).clamp(min=0)
+    count = (n - f) * (n - f - 1) // 2
+    return pairs.sort().values[:count].sum() / max(2 * count, 1)
 
 
 def examine(gram: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:

@@ -48,6 +48,10 @@ class Weights:
     """(n,) distances that the last step compared with tau."""
     treatment: Treatment = Treatment.REJECTED
     """What becomes of a row outside tau."""
+    left: Tensor | None = None
+    """(n,) what a filter left of each row's weight, 1 being all of it."""
+    scale: Tensor | None = None
+    """() how far rows are from their mean, as the filter reckons."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,10 @@ class Outcome:
     treatment: Treatment = Treatment.REJECTED
     chosen: bool = False
     """Whether a row without weight was simply not chosen."""
+    left: Tensor | None = None
+    """(n,) what a filter left of the weight of each row, or of the mixed row through which it counts most."""
+    scale: Tensor | None = None
+    """() how far rows are from their mean, as the filter reckons."""
 
     def scaled(self, back: float) -> Outcome:
         """The outcome on rows that are `back` times as large; what rounding takes beyond float64 becomes its limit."""
@@ -79,4 +87,5 @@ class Outcome:
 
         tau = None if self.tau is None else self.tau * back
         reach = None if self.reach is None else scale(self.reach)
-        return replace(self, values=[scale(value) for value in self.values], tau=tau, reach=reach)
+        length = None if self.scale is None else scale(self.scale)
+        return replace(self, values=[scale(value) for value in self.values], tau=tau, reach=reach, scale=length)

@@ -153,12 +153,13 @@ class GramRule(Rule):
         values = passes.combine(coefficients, medians)
         if not passes.verdict:
             return Outcome(values, None, passes.alarm)
-        outside, reach = w.outside, w.reach
+        outside, reach, left = w.outside, w.reach, w.left
         if passes.matrix is not None:
             # A sent row is outside when every row it speaks through is, and as near as the nearest of them.
             speaks = passes.matrix[: passes.n, : passes.sent] != 0
             outside = None if outside is None else (outside[:, None] | ~speaks).all(dim=0)
             reach = None if reach is None else reach[:, None].where(speaks, torch.inf).amin(dim=0)
+            left = None if left is None else left[:, None].where(speaks, 0.0).amax(dim=0)
         return Outcome(
             values=values,
             weights=passes.through(coefficients)[: passes.sent],
@@ -168,7 +169,9 @@ class GramRule(Rule):
             outside=outside,
             reach=reach,
             treatment=w.treatment,
-            chosen=w.outside is None,
+            chosen=w.outside is None and left is None,
+            left=left,
+            scale=w.scale,
         )
 
 

@@ -16,6 +16,13 @@ from robagg._core.stack import Stack
 from robagg._core.stage import Solver, describe_unprotected, find_in_force
 from robagg._core.tolerance import F, resolve_f
 
+CUT = 0.01
+"""A row that a filter leaves with less of its weight counts as rejected."""
+DOUBTED = 0.5
+"""A row that a filter leaves with less of its weight has a reason against it."""
+FAR = 2.0
+"""A row this many times as far from the value as rows are from their mean loses its weight for that."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -35,7 +42,7 @@ class Verdict:
     tau: float | None
     """The radius in the last step, for the rules that have one."""
     rejected: Tensor
-    """(n,) rows that were rejected: broken, or outside tau in the last step."""
+    """(n,) rows that were rejected: broken, outside tau in the last step, or cut by a filter."""
     reasons: tuple[str, ...]
     """Why a row was left out or limited, one sentence each; empty for a row that was not."""
     note: str = ""
@@ -102,6 +109,8 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
         weights[kept] = outcome.weights.cpu()
     distances[kept] = measure(stack, outcome.values) if distances_known is None else distances_known.cpu()
     outside = rejected.new_zeros(len(kept)) if outcome.outside is None else outcome.outside.cpu()
+    if outcome.left is not None:
+        outside = outcome.left.cpu() < CUT
     clipped = outcome.treatment is Treatment.CLIPPED
     rejected[kept] = False if clipped else outside
     tau = None if outcome.tau is None else float(outcome.tau)
@@ -112,6 +121,9 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
             reasons[row] = (
                 f"{float(reach[k]):.4g} from the centre, beyond tau {tau:.4g}{': drawn in to tau' if clipped else ''}"
             )
+        elif outcome.left is not None and outcome.scale is not None:
+            if reason := _describe_filtered(float(outcome.left[k]), float(distances[row]), float(outcome.scale)):
+                reasons[row] = reason
         elif outcome.chosen and weights[row] == 0:
             reasons[row] = "not chosen"
     note = ""
@@ -132,6 +144,17 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
         f_asked=rule.core.f_asked,
         unprotected=describe_unprotected(rule, n, lost),
     )
+
+
+def _describe_filtered(left: float, distance: float, scale: float) -> str:
+    """Why a filter took weight from a row; empty where it left most of it."""
+    if left >= DOUBTED:
+        return ""
+    kept = "cut" if left < CUT else f"{100 * left:.2g}% of its weight left"
+    if distance > FAR * scale:
+        times = f", {distance / scale:.3g} times the spread of the rows" if scale else ""
+        return f"far: {distance:.4g} from the value{times}: {kept}"
+    return f"pulls with others in one direction: {kept}"
 
 
 def measure(stack: Stack, values: Sequence[Tensor]) -> Tensor:

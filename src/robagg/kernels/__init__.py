@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robagg.kernels import cpu, cuda, reference
-from robagg.kernels.types import Examined, Rows, Sketched, Walked
+from robagg.kernels import cpu, cpu_filter, cuda, reference
+from robagg.kernels.types import Examined, Filtered, Rows, Sketched, Walked
 
 _warned = False
 
@@ -109,6 +109,15 @@ def walk(formula: str, gram: Tensor, spread: Tensor, n: int, f: int, iterations:
         return cuda.walk(formula, gram, spread, n, f, iterations, **more)
     if type(gram) is Tensor and gram.device.type == "cpu" and cpu.available():
         return cpu.walk(formula, gram, spread, n, f, iterations, **more)
+    return None
+
+
+def weigh_down(gram: Tensor, votes: Tensor, f: int, standout: float) -> Filtered | None:
+    """The loop of a filter in one kernel, where there is one (None: step by step); see `_core.filtering.weigh_down`."""
+    if _only_reference() or _is_mapped(gram):
+        return None
+    if gram.device.type == "cpu" and len(votes) <= cpu_filter.MOST and cpu_filter.available():
+        return cpu_filter.weigh_down(gram, votes, f, standout)
     return None
 
 

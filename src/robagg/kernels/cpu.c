@@ -435,3 +435,4 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
 }
 
 #include "cpu_walk.h"
+#include "cpu_filter.h"

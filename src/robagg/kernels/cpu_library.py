@@ -32,6 +32,16 @@ class Walk(ctypes.Structure):
     )
 
 
+class Filter(ctypes.Structure):
+    """The loop of a filter on the Gram matrix: `struct filter`."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("n", "size", "f")),
+        ("standout", ctypes.c_double),
+        *((name, ctypes.c_void_p) for name in ("gram", "votes", "left", "scale", "scratch")),
+    )
+
+
 @functools.cache
 def load() -> ctypes.CDLL | None:
     """The library beside this file, or None where it is missing, does not load, or is of another version."""
@@ -43,6 +53,9 @@ def load() -> ctypes.CDLL | None:
         library.robagg_run.argtypes = [ctypes.POINTER(Job)]
         library.robagg_walk.argtypes = [ctypes.POINTER(Walk)]
         library.robagg_walk.restype = None
+        if hasattr(library, "robagg_filter"):
+            library.robagg_filter.argtypes = [ctypes.POINTER(Filter)]
+            library.robagg_filter.restype = None
     except (OSError, AttributeError):
         return None
     return library

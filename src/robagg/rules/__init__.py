@@ -9,7 +9,8 @@ from robagg.rules.mca import MCA
 from robagg.rules.mean import Mean
 from robagg.rules.multikrum import MultiKrum
 from robagg.rules.rfa import RFA
+from robagg.rules.spectralfilter import SpectralFilter
 from robagg.rules.tm import TM
 from robagg.rules.tq import TQ
 
-__all__ = ["CAF", "CC", "CM", "Huber", "Krum", "MCA", "Mean", "MultiKrum", "RFA", "TM", "TQ"]
+__all__ = ["CAF", "CC", "CM", "Huber", "Krum", "MCA", "Mean", "MultiKrum", "RFA", "SpectralFilter", "TM", "TQ"]

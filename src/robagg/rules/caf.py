@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
-from robagg._core.filtering import weigh_down
+from robagg._core.filtering import filter_rows
 from robagg._core.outcome import Weights
 from robagg._core.rule import GramRule
 from robagg._core.sketch import Sketch
@@ -42,6 +40,4 @@ class CAF(GramRule):
     f: F = None
 
     def weights(self, sketch: Sketch) -> Weights:
-        n = sketch.n
-        votes = torch.ones(n, dtype=torch.float64, device=sketch.gram.device)
-        return Weights(sketch.on_rows(weigh_down(sketch.gram[:n, :n], votes, sketch.f)))
+        return filter_rows(sketch)
