@@ -19,6 +19,8 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from robagg.flower import RobustStrategy
 from robagg.server import RoundReport
+from server.hostile import draw_model as draw_model
+from server.hostile import draw_update, flatten
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flower"
 if str(EXAMPLE) not in sys.path:
@@ -28,7 +30,6 @@ attackers = importlib.import_module("robust_digits.attackers")
 # Flower's engines set these; here there is none.
 TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
 
-SHAPES = {"layer.weight": (7, 5), "layer.bias": (7,), "head.weight": (3, 7)}
 Numbers = Mapping[str, np.ndarray]
 
 
@@ -42,20 +43,6 @@ class Grid:
     def get_node_ids(self) -> list[int]:
         count = self.arrivals.pop(0) if self.arrivals else self.n
         return [100 + i for i in range(count)]
-
-
-def draw_model(seed: int = 0, shapes: Mapping[str, tuple[int, ...]] = SHAPES) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return {name: rng.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
-
-
-def draw_update(model: Numbers, seed: int, size: float = 0.1) -> dict[str, np.ndarray]:
-    """The model after an honest client's training: a common step and its own noise."""
-    common, own = np.random.default_rng(7), np.random.default_rng(1000 + seed)
-    return {
-        name: (w + size * (common.standard_normal(w.shape) + 0.3 * own.standard_normal(w.shape))).astype(w.dtype)
-        for name, w in model.items()
-    }
 
 
 def pack(numbers: Numbers) -> ArrayRecord:
@@ -100,10 +87,6 @@ def run_round(strategy: FedAvg, arrays: ArrayRecord, contents: Sequence[Content]
     if isinstance(strategy, RobustStrategy):
         assert strategy.server.flush()
     return result
-
-
-def flatten(numbers: Numbers) -> np.ndarray:
-    return np.concatenate([np.asarray(value, np.float64).ravel() for value in numbers.values()])
 
 
 def honest_mean(model: Numbers, n: int) -> np.ndarray:

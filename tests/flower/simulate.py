@@ -26,6 +26,8 @@ def run(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     from flwr.simulation import run_simulation
     from robust_digits import client_app, server_app
 
+    from robagg.server import SkippedRoundsError
+
     # Flower hands these on to Ray as they are. Without restarts a client that ends its process ends it for all nodes;
     # without a second try a message that meets a process just being started is lost.
     ray = {"max_restarts": -1, "max_task_retries": 1}
@@ -49,7 +51,10 @@ def run(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     @server.main()
     def main(grid: Grid, context: Context) -> None:
-        told["accuracy"] = server_app.train_all(grid, configure(context))
+        try:
+            told["accuracy"] = server_app.train_all(grid, configure(context))
+        except SkippedRoundsError as error:
+            told["error"] = str(error)
 
     run_simulation(
         server,

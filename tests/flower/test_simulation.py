@@ -116,12 +116,24 @@ def test_momentum_survives_rounds(results: dict[str, dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-def test_a_dead_process_that_nobody_replaces_does_not_end_the_run() -> None:
-    """As Flower sets up Ray, with one process: it stays in the pool, dead, and fails every message from then on."""
+def test_a_dead_process_that_nobody_replaces_costs_rounds_and_in_the_end_the_run() -> None:
+    """As Flower sets up Ray, with one process: it stays in the pool, dead, and fails every message from then on.
+
+    The rounds that fail do not end the run by themselves: the model is kept. That nothing is learned any more does.
+    """
     alone = {"num_cpus": 2, "max_restarts": 0, "max_task_retries": 0}
-    (result,) = simulate({"attacks": "crash", "num-server-rounds": 3, "timeout": 60.0, "client_resources": alone})
-    assert len(result["rounds"]) == 3
-    for entry in result["rounds"][1:]:
-        assert entry["skipped"]
-        assert all("process has died" in client["reason"] for client in entry["clients"])
-    assert result["accuracy"] > 0  # the model is kept, and evaluated
+    run = {"attacks": "crash", "timeout": 60.0, "client_resources": alone}
+    borne, ended = simulate(
+        run | {"num-server-rounds": 3, "max-skipped": 4}, run | {"num-server-rounds": 9, "max-skipped": 2}
+    )
+    for result in (borne, ended):
+        for entry in result["rounds"][1:]:
+            assert entry["skipped"]
+            assert all("process has died" in client["reason"] for client in entry["clients"])
+    if borne["rounds"][0]["skipped"]:  # the crash came before enough others had answered, so nothing was ever learned
+        assert "the last 3 rounds were skipped" in borne["error"]
+    else:
+        assert borne["accuracy"] > 0  # the model is kept, and evaluated
+    assert len(borne["rounds"]) == 3
+    assert "the last 2 rounds were skipped" in ended["error"]
+    assert len(ended["rounds"]) == 2 + (not ended["rounds"][0]["skipped"])

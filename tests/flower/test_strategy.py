@@ -34,7 +34,7 @@ from flower.federation import (
     watch,
 )
 from robagg.flower import RobustStrategy
-from robagg.server import RoundReport
+from robagg.server import RoundReport, SkippedRoundsError
 
 N = 9
 MODEL = draw_model()
@@ -399,14 +399,70 @@ def test_nobody_asked_is_no_skipped_round() -> None:
     assert strategy.aggregate_train(1, []) == (None, None)
 
 
-def test_a_run_of_skipped_rounds_ends_with_the_model_it_began_with() -> None:
-    class Silent(Grid):
-        def send_and_receive(self, messages: Any, *, timeout: float) -> list[Message]:
-            return []
+class SilentGrid(Grid):
+    def send_and_receive(self, messages: Any, *, timeout: float) -> list[Message]:
+        return []
 
-    result = RobustStrategy("tq", fraction_evaluate=0.0).start(Silent(4), pack(MODEL), num_rounds=2)  # type: ignore[arg-type]
+
+def test_a_run_of_skipped_rounds_ends_with_the_model_it_began_with_where_one_asks_for_it() -> None:
+    strategy = RobustStrategy("tq", fraction_evaluate=0.0, max_skipped=None)
+    result = strategy.start(SilentGrid(4), pack(MODEL), num_rounds=2)  # type: ignore[arg-type]
     assert np.array_equal(flatten(unpack(result.arrays)), flatten(MODEL))
     assert [m["robagg-skipped"] for m in result.train_metrics_clientapp.values()] == [1, 1]
+
+
+@pytest.mark.parametrize("num_rounds", [1, 2, 3, 9])
+def test_a_run_in_which_nothing_is_learned_ends_with_an_error(num_rounds: int) -> None:
+    """After three skipped rounds in a row, or at its end where all were skipped."""
+    strategy = RobustStrategy("tq", fraction_evaluate=0.0)
+    reports = watch(strategy)
+    with pytest.raises(SkippedRoundsError, match=f"the last {min(3, num_rounds)} rounds were skipped"):
+        strategy.start(SilentGrid(4), pack(MODEL), num_rounds=num_rounds)  # type: ignore[arg-type]
+    assert len(reports) == min(3, num_rounds) - (num_rounds >= 3)  # the last one raises before it is seen here
+
+
+def test_nobody_can_answer_for_another_or_without_being_asked(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+    strategy = RobustStrategy("mean")
+    reports = watch(strategy)
+    messages = ask(strategy, pack(MODEL), N)
+    replies = answer(messages, honest())
+    far = fill({name: w + 1e6 for name, w in MODEL.items()})
+    forged = answer([messages[5]], [far])[0]
+    forged.metadata.__dict__["_src_node_id"] = 100
+    stranger = answer([messages[5]], [far])[0]
+    stranger.metadata.__dict__.update(_src_node_id=999, _reply_to_message_id="?")
+    arrays, _ = strategy.aggregate_train(1, [forged, stranger, *replies])
+    assert np.allclose(flatten(unpack(arrays)), honest_mean(MODEL, N), atol=1e-5)
+    assert reports[0].answered == N and not reports[0].rejected
+    assert "node 100 answers what it was not asked" in caplog.text
+    assert "node 999 answers what it was not asked" in caplog.text
+
+
+@pytest.mark.parametrize("around", [None, FedAdam, FedAvgM])
+def test_an_app_that_sends_a_part_of_its_model_trains_it(around: Any) -> None:
+    """FedBN and heads: the rest stays as it is, to the last bit, and the round is not skipped."""
+    model = MODEL | {"bn.running_mean": np.full(3, 0.1, np.float32), "n": np.array(4)}
+    strategy = RobustStrategy("cm", f=2, around=around and around())
+    arrays = pack(model)
+    for server_round in (1, 2):
+        contents = [fill({name: draw_update(MODEL, i)[name] for name in ("head.weight",)}) for i in range(N)]
+        arrays, metrics = run_round(strategy, arrays, contents, server_round)
+        assert metrics["robagg-skipped"] == 0 and metrics["robagg-rejected"] == 0
+    new = unpack(arrays)
+    assert list(new) == list(model)
+    assert not np.array_equal(new["head.weight"], model["head.weight"])
+    for name in model.keys() - {"head.weight"}:
+        assert np.array_equal(new[name], model[name]) and new[name].dtype == model[name].dtype
+
+
+def test_arrays_that_are_missing_or_too_many_are_named() -> None:
+    strategy = RobustStrategy("tq", f=2, partial=False)
+    reports = watch(strategy)
+    contents = [fill({"head.weight": MODEL["head.weight"]})] * N
+    assert run_round(strategy, pack(MODEL), contents)[0] is None
+    assert reports[0].clients[0].reason == "lacks 'layer.weight' and 1 more: 1 arrays came where 3 are expected"
+    assert "do you send a part of the model?" in reports[0].skipped
 
 
 def evaluate(strategy: RobustStrategy, contents: list[Any]) -> MetricRecord | None:

@@ -164,7 +164,7 @@ def test_callbacks_neither_hold_up_the_round_nor_end_it(caplog: pytest.LogCaptur
 
 
 def test_calls_beyond_what_may_wait_are_dropped_with_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    from robagg.server.worker import Worker
+    from robagg.server.callbacks import Worker
 
     go, called = threading.Event(), list[int]()
     worker = Worker(logging.getLogger("robagg"), waiting=3)

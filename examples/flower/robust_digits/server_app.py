@@ -30,6 +30,8 @@ def train_all(grid: Grid, context: Context) -> float:
             rule=str(config["rule"]),
             f=config["f"],
             log_file=config["log-file"] or None,
+            state_file=config["state-file"] or None,
+            max_skipped=int(config["max-skipped"]),
             min_available_nodes=nodes,
         )
 

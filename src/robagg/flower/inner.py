@@ -38,12 +38,16 @@ def hand_on(
 ) -> tuple[ArrayRecord | None, str]:
     """The inner strategy's next model, or why there is none.
 
-    Integer arrays and statistics are not for its optimiser and stay the rule's.
+    Integer arrays and statistics are not for its optimiser and stay the rule's; what nobody sends, the model's.
     """
     record = MetricRecord({**metrics, inner.weighted_by_key: 1.0})
     content = RecordDict({inner.arrayrecord_key: model.rebuild(values), "metrics": record})
     reply = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
-    own = {spec.name: values[spec.name] for spec in model.specs.values() if spec.aside}
+    own = {
+        name: values[name] if name in values else model.look(spec)
+        for name, spec in model.specs.items()
+        if spec.aside or name not in values
+    }
     name = type(inner).__name__
     try:
         # The metrics are made already, and a function of the user's need not find in its own result what it reads.

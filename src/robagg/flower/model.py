@@ -46,10 +46,7 @@ class GlobalModel(Model):
     def rebuild(self, values: Mapping[str, Flat]) -> ArrayRecord:
         """Flat values as a record like the one that was sent; arrays without a value stay as they are."""
         return ArrayRecord(
-            {
-                name: pack(spec, values[name]) if name in values else self.arrays[name]
-                for name, spec in self.specs.items()
-            }
+            {name: pack(self.specs[name], values[name]) if name in values else own for name, own in self.arrays.items()}
         )
 
 

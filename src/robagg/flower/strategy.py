@@ -16,11 +16,20 @@ from robagg.flower.inner import SHARED, average_plainly, evaluate_plainly, hand_
 from robagg.flower.messages import LOGGER, sort_messages
 from robagg.flower.metrics import summarise
 from robagg.flower.model import GlobalModel
+from robagg.flower.old_api import refuse_old_arguments, refuse_old_strategy, refuse_server_fn
+from robagg.flower.resume import (
+    load_strategy,
+    pack_record,
+    save_strategy,
+    shift_result,
+    shift_rounds,
+    unpack_record,
+)
 from robagg.flower.sampling import ask_present, wait_for_nodes
-from robagg.server import RobustServer
+from robagg.server import Reputation, RobustServer
+from robagg.server.callbacks import OnRound
 from robagg.server.model import STATISTICS
 from robagg.server.screen import screen
-from robagg.server.server import OnRound
 
 TIMEOUT = 600.0
 """Seconds to wait for replies. A client that dies says nothing, so every death costs a round this long."""
@@ -42,11 +51,17 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         observe: aggregate as FedAvg (or `around`) would, and only report what the rule would have done.
         on_reject: called with round, node id and reason for each reply that is rejected, without holding up the round.
-        log_file: a file that gets a JSON line for each round; `robagg show` reads it.
+        log_file: the journal, a file that gets a JSON line for each round; `robagg show` reads it.
+        state_file: a file from which a run that was killed goes on: the same command again does the rounds it lacked.
         aside: one pattern or several: arrays with such names stay out of the distances, and their median is taken.
         warn_after: (k, m): a node that is rejected in k of its last m rounds gives one warning.
         allow_unprotected: take the rule's value also where its f in force is 0 and more was asked; else such a round
             is skipped.
+        partial: whether nodes may send some of the model's arrays, the same for all, such as a head: True decides that
+            in each round by what most send, None by the first round, False never.
+        max_skipped: so many skipped rounds in a row end the run with an error; None never does.
+        reputation: what becomes of nodes that are rejected often: "report", "weight", "quarantine", or a `Reputation`.
+        digests: whether the journal holds the SHA-256 of each reply's arrays.
         on_round: called with the `RoundReport` of each round; one function or several.
         fedavg_arguments: those of FedAvg. `min_available_nodes` is waited for before the first round only, so that a
             node that leaves cannot stop the run; `min_train_nodes` and `min_evaluate_nodes` in every round.
@@ -66,12 +81,18 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         log_file: str | Path | None = None,
         aside: str | Sequence[str] = STATISTICS,
         warn_after: tuple[int, int] = (3, 5),
+        state_file: str | Path | None = None,
         allow_unprotected: bool = False,
+        partial: bool | None = None,
+        max_skipped: int | None = 3,
+        reputation: Reputation | str = "report",
+        digests: bool = False,
         on_round: OnRound | Iterable[OnRound] = (),
         **fedavg_arguments: Any,
     ) -> None:
+        refuse_old_arguments(fedavg_arguments)
         if around is not None and not isinstance(around, FedAvg):
-            raise TypeError(f"around must be FedAvg or a subclass of it, got {type(around).__name__}")
+            refuse_old_strategy(around)
         if around is not None and fedavg_arguments:
             raise ValueError(f"with `around`, give {', '.join(fedavg_arguments)} to the strategy inside")
         self.server = RobustServer(
@@ -81,6 +102,11 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             max_weight=max_weight,
             min_valid_replies=min_valid_replies,
             allow_unprotected=allow_unprotected,
+            partial=partial,
+            max_skipped=max_skipped,
+            reputation=reputation,
+            digests=digests,
+            state=state_file,
             aside=aside,
             warn_after=warn_after,
             journal=log_file,
@@ -95,6 +121,12 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self._model: GlobalModel | None = None
         self._asked: list[Message] = []
         self._gathered = False
+        self._done = 0
+        self._resumes = self.server.round > 0
+        if self._resumes:
+            load_strategy(around, self.server.extra)
+
+    initialize_parameters = refuse_server_fn
 
     def start(
         self,
@@ -106,15 +138,30 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
-        """Run the rounds, as every strategy does; only the default timeout is shorter."""
-        self._gathered = False
-        result: Result = super().start(
-            grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn
-        )
-        self.server.flush()
-        if not result.arrays:  # every round was skipped: the model was kept
+        """Run the rounds, as every strategy does; only the default timeout is shorter.
+
+        With a `state_file` that a killed run left, only the rounds that it lacked are run, from the model it had. A run
+        of which every round was skipped ends with SkippedRoundsError, unless `max_skipped` is None.
+        """
+        self._gathered, self._done = False, 0
+        if self._resumes:
+            self._done = self.server.round
+            initial_arrays = unpack_record(self.server.model)
+            LOGGER.info("robagg: %d of %d rounds are done already", min(self._done, num_rounds), num_rounds)
+        else:
+            self.server.begin()
+        self._resumes = False
+        evaluate = evaluate_fn and shift_rounds(evaluate_fn, self._done)
+        left = max(0, num_rounds - self._done)
+        try:
+            result: Result = super().start(grid, initial_arrays, left, timeout, train_config, evaluate_config, evaluate)
+        finally:
+            self.server.flush()
+        if left:
+            self.server.check_skipped(num_rounds)
+        if not result.arrays:  # every round was skipped, or done before: the model was kept
             result.arrays = initial_arrays
-        return result
+        return shift_result(result, self._done)
 
     def summary(self) -> None:
         """Log how the strategy is set up."""
@@ -128,6 +175,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Ask for training, and keep the model that is sent: replies are measured against it."""
+        server_round += self._done
         self._model = GlobalModel(arrays, self.server.aside)
         configure = super().configure_train if self.around is None else self.around.configure_train
         self._asked = self._configure("train", configure, grid, server_round, arrays, config)
@@ -137,6 +185,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Ask for an evaluation."""
+        server_round += self._done
         configure = super().configure_evaluate if self.around is None else self.around.configure_evaluate
         self._asked = self._configure("evaluate", configure, grid, server_round, arrays, config)
         return self._asked
@@ -145,6 +194,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """The next model and its metrics; (None, metrics) keeps the model."""
+        server_round += self._done
         messages, asked = list(replies), self._asked
         self._asked = []
         if self._model is None:
@@ -165,12 +215,18 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
                 arrays = self._model.rebuild(decision.values)
             else:
                 arrays, why = hand_on(self.around, server_round, self._model, decision.values, metrics)
-        report = self.server.enter(decision, metrics=metrics, skipped=why, observed=self.observe)
+        model, extra = None, None
+        if self.server.saves:
+            model, extra = pack_record(self._model.arrays if arrays is None else arrays), save_strategy(self.around)
+        report = self.server.enter(
+            decision, metrics=metrics, model=model, extra=extra, skipped=why, observed=self.observe
+        )
         rejected = [int(client.client) for client in report.rejected]
         return arrays, MetricRecord({**metrics, **report.to_metrics(), "robagg-rejected-nodes": rejected})
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """The trimmed mean of each metric; looking on only, what FedAvg (or `around`) makes of them."""
+        server_round += self._done
         messages, asked = list(replies), self._asked
         self._asked = []
         if not messages:

@@ -1,4 +1,4 @@
-"""A robust server for any framework: screening by client name, the verdict, the journal, warnings.
+"""A robust server for any framework: screening by client name, the verdict, the journal, reputation, resuming.
 
 from robagg.server import RobustServer
 
@@ -6,21 +6,28 @@ server = RobustServer("nnm >> tq", f=0.2, journal="rounds.jsonl")
 result = server.aggregate(1, {"site-1": state_dict, ...}, model=model)
 """
 
+from robagg.server.gram import Gram
 from robagg.server.journal import Journal, JournalContents, read_journal, verify_journal
+from robagg.server.memory import ClientRecord, Reputation
 from robagg.server.model import UnfitError
 from robagg.server.report import ClientVerdict, RoundReport
+from robagg.server.round import RoundResult, SkippedRoundsError
 from robagg.server.screen import Failure, Reply
-from robagg.server.server import RobustServer, RoundResult
+from robagg.server.server import RobustServer
 
 __all__ = [
+    "ClientRecord",
     "ClientVerdict",
     "Failure",
+    "Gram",
     "Journal",
     "JournalContents",
     "Reply",
+    "Reputation",
     "RobustServer",
     "RoundReport",
     "RoundResult",
+    "SkippedRoundsError",
     "UnfitError",
     "read_journal",
     "verify_journal",

@@ -8,7 +8,7 @@ CC, Clipping) get the differences to the global model, in which the origin means
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,9 @@ from robagg._core.shares import fill
 from robagg._core.stack import LARGE, read
 from robagg._core.tolerance import QuorumError
 from robagg._core.verdict import Verdict, judge
+from robagg.server.gram import Gram, measure_gram
 from robagg.server.model import ArraySpec, Flat, Model
+from robagg.server.odd import find_odd
 from robagg.server.screen import Screened
 
 
@@ -37,10 +39,21 @@ class Combined:
     """Over the given replies, broken ones included."""
     state: Any
     """What a rule that remembers wants back in the next round."""
+    gram: Gram | None
+    """What replays need, where it was asked for."""
+    aside: dict[str, str]
+    """By client what is odd about arrays that stay out of the distances, where something is."""
 
 
 def combine(
-    rule: Rule, model: Model, replies: Sequence[Screened], *, state: Any = None, max_weight: float | None = None
+    rule: Rule,
+    model: Model,
+    replies: Sequence[Screened],
+    *,
+    state: Any = None,
+    max_weight: float | None = None,
+    trust: Mapping[str, float] | None = None,
+    keep_gram: bool = False,
 ) -> Combined:
     """Aggregate by the rule's contract; QuorumError or ValueError where it has no quorum.
 
@@ -50,6 +63,8 @@ def combine(
         replies: all n that came with content; those with a reason are the broken rows.
         state: what the last round handed on.
         max_weight: weigh by claimed sizes, which lift none above this share; None counts every reply alike.
+        trust: what a client's weight is multiplied by, where that is not 1; None: the rule alone decides.
+        keep_gram: whether to measure the Gram matrix for replays, which takes another pass.
     """
     broken = {i: reply.reason for i, reply in enumerate(replies) if reply.reason}
     kept = [i for i in range(len(replies)) if i not in broken]
@@ -67,8 +82,12 @@ def combine(
     verdict = judge(rule, left, outcome, distances_known=known)
     values: dict[str, Flat] = dict(verdict.value)
     state = verdict.value if rule.core.remembers else state
-    if max_weight is not None:
-        weights = share_by_size(verdict, [reply.size or 0.0 for reply in replies], max_weight)
+    if max_weight is not None or trust is not None:
+        weights = verdict.weights
+        if max_weight is not None:
+            weights = share_by_size(verdict, [reply.size or 0.0 for reply in replies], max_weight)
+        if trust is not None:
+            weights = scale_weights(verdict, weights, [trust.get(reply.client, 1.0) for reply in replies])
         change = (weights - verdict.weights).tolist()
         values = {name: _move(value, [(rows[i][name], change[i]) for i in kept]) for name, value in values.items()}
         verdict = replace(verdict, weights=weights)
@@ -80,7 +99,11 @@ def combine(
     for spec in model.counters:
         ordered = np.sort(np.stack([reply.arrays[spec.name] for reply in sound]), axis=0)
         values[spec.name] = ordered[(len(sound) - 1) // 2]
-    return Combined(values, verdict, state)
+    gram = None
+    if keep_gram:
+        start = None if base is not None else model.flat(model.measured)
+        gram = measure_gram(left, [replies[i].client for i in left.kept], start)
+    return Combined(values, verdict, state, gram, find_odd([*model.statistics, *model.counters], sound, values))
 
 
 def measures_from_origin(rule: Rule) -> bool:
@@ -93,17 +116,33 @@ def share_by_size(verdict: Verdict, sizes: list[float], most: float) -> Tensor:
 
     A claim lifts no row above `most`, and none by more than the factor that lifts an equal share there: that the rule
     gives it little weight may be all that keeps a far row harmless. What the rule alone gives a row is always allowed.
-    Rows so far off that the contract scales them down have their weights in other units, and keep them; so do all
-    where a rule of somebody's own gives weights below 0, of which claims would change the sum.
     """
-    weights = verdict.weights.clone()
-    if bool((weights < 0).any()):
-        return weights
-    believed = [i for i, weight in enumerate(weights.tolist()) if weight != 0 and verdict.distances[i] < LARGE]
+    weights, believed = verdict.weights.clone(), find_weighable(verdict)
     alone = weights[believed]
     limits = torch.minimum(alone * max(1.0, most * len(believed)), alone.clamp(min=most))
     weights[believed] = fill(alone * alone.new_tensor(sizes)[believed], alone, limits)
     return weights
+
+
+def scale_weights(verdict: Verdict, weights: Tensor, factors: list[float]) -> Tensor:
+    """Weights (n,) times the factors; their sum stays, unless all that have one are without trust."""
+    weights, believed = weights.clone(), find_weighable(verdict)
+    scaled = weights[believed] * weights.new_tensor(factors)[believed]
+    if float(scaled.sum()) > 0:
+        weights[believed] = scaled * (weights[believed].sum() / scaled.sum())
+    return weights
+
+
+def find_weighable(verdict: Verdict) -> list[int]:
+    """The rows whose weights may be changed.
+
+    Rows so far off that the contract scales them down have their weights in other units, and keep them; so do all
+    where a rule of somebody's own gives weights below 0, of which factors would change the sum.
+    """
+    weights = verdict.weights.tolist()
+    if any(weight < 0 for weight in weights):
+        return []
+    return [i for i, weight in enumerate(weights) if weight != 0 and verdict.distances[i] < LARGE]
 
 
 def _move(value: Tensor, parts: Sequence[tuple[Tensor, float]]) -> Tensor:

@@ -21,22 +21,30 @@ def decide(
     *,
     min_valid_replies: int = 1,
     allow_unprotected: bool = True,
-    state: Any = None,
-    max_weight: float | None = None,
+    **options: Any,
 ) -> tuple[Combined | None, RoundReport]:
-    """The rule's value with its report; None with a report that says why there is none. It does not raise."""
+    """The rule's value with its report; None with a report that says why there is none. It does not raise.
+
+    Args:
+        rule: the rule.
+        model: what the replies started from.
+        replies: those of the round.
+        min_valid_replies: with fewer sound ones there is no value.
+        allow_unprotected: whether a value counts where the f in force is 0 and more was asked.
+        options: those of `combine`.
+    """
     if len(replies.sound) < min_valid_replies:
         report = report_skip(rule, replies, "")
         sound = report.answered - len(report.rejected)
         return None, replace(report, skipped=_describe_few(sound, min_valid_replies))
     try:
-        combined = combine(rule, model, replies.given, state=state, max_weight=max_weight)
+        combined = combine(rule, model, replies.given, **options)
     except (QuorumError, ValueError) as error:
         why, _, _ = str(error).partition(" (row ")  # the report names clients
         return None, report_skip(rule, replies, why)
     except Exception as error:  # a rule of somebody's own costs the round, not the run
         return None, report_skip(rule, replies, f"{rule} failed: {type(error).__name__}: {quote_end(error)}")
-    report = report_verdict(rule, replies, combined.verdict)
+    report = replace(report_verdict(rule, replies, combined.verdict, combined.aside), gram=combined.gram)
     sound = sum(client.distance is not None for client in report.clients)
     if sound < min_valid_replies:
         return None, replace(report, skipped=_describe_few(sound, min_valid_replies))

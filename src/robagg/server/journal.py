@@ -151,6 +151,12 @@ def read_hash(line: bytes) -> str:
     return own if own == tail[2].decode() else ""
 
 
+def read_prev(line: bytes) -> str:
+    """The hash of the line before, as a line gives it."""
+    tail = _TAIL.search(line.rstrip(b"\n"))
+    return "" if tail is None else tail[1].decode()
+
+
 def name_part(path: Path, number: int) -> Path:
     """Where the part of a journal goes that was full.
 

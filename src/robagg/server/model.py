@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import copy
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -73,6 +74,12 @@ class Model:
     def counters(self) -> list[ArraySpec]:
         """The integer arrays."""
         return [spec for spec in self.specs.values() if spec.whole]
+
+    def part(self, names: Collection[str]) -> Self:
+        """The same model, of which only some arrays are asked for."""
+        part = copy.copy(self)
+        part.specs = {name: spec for name, spec in self.specs.items() if name in names}
+        return part
 
     def describe(self, name: str, array: Any, patterns: Sequence[str]) -> ArraySpec:
         """What an array of the model is."""

@@ -11,6 +11,7 @@ from typing import Any
 from robagg._core.rule import Rule, SortedRule
 from robagg._core.tolerance import F
 from robagg._core.verdict import Verdict
+from robagg.server.gram import Gram
 from robagg.server.screen import Replies, find_fault
 
 MOST = 20
@@ -31,6 +32,16 @@ class ClientVerdict:
     reason: str = ""
     """Why it was not believed, or why nothing came; empty for a client that was believed."""
     replied: bool = True
+    size: float | None = None
+    """How many examples it claimed to have."""
+    aside: str = ""
+    """What is odd about its arrays that stay out of the distances, of which the median is taken all the same."""
+    reputation: float = 1.0
+    """After the round."""
+    quarantined: bool = False
+    """Whether it is left out of the next round."""
+    digest: str = ""
+    """SHA-256 of the bytes of its arrays, in the order of the model's, where digests are asked for."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,8 @@ class RoundReport:
     """Whether the rule only looked on, and the model came from plain averaging."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """Names and numbers, or lists of numbers, of all clients together."""
+    gram: Gram | None = None
+    """What replays need of the replies; None where there is no journal, or no value."""
 
     @property
     def asked(self) -> int:
@@ -87,7 +100,10 @@ class RoundReport:
     def from_entry(cls, entry: Mapping[str, Any]) -> RoundReport:
         """The report of an entry; fields of later versions are left out."""
         clients = tuple(ClientVerdict(**_known(ClientVerdict, client)) for client in entry["clients"])
-        return cls(**_known(cls, entry) | {"clients": clients, "unasked": tuple(entry.get("unasked", ()))})
+        gram = None if entry.get("gram") is None else Gram.from_entry(entry["gram"])
+        return cls(
+            **_known(cls, entry) | {"clients": clients, "unasked": tuple(entry.get("unasked", ())), "gram": gram}
+        )
 
     def to_metrics(self) -> dict[str, int | float]:
         """What a history of metrics can hold of it."""
@@ -109,7 +125,7 @@ class RoundReport:
         return "\n".join([*lines, *filter(None, (self.unprotected, self.note, skipped))])
 
 
-def report_verdict(rule: Rule, replies: Replies, verdict: Verdict) -> RoundReport:
+def report_verdict(rule: Rule, replies: Replies, verdict: Verdict, aside: Mapping[str, str]) -> RoundReport:
     """The report of a round in which the rule came to a value."""
     broken = verdict.distances.isnan()
     # Where all lie outside, the value is the median of all: nobody was rejected.
@@ -122,6 +138,8 @@ def report_verdict(rule: Rule, replies: Replies, verdict: Verdict) -> RoundRepor
             distance=_number(float(verdict.distances[i])),
             rejected=bool(rejected[i]),
             reason=verdict.reasons[i],
+            size=reply.size,
+            aside=aside.get(reply.client, ""),
         )
         for i, reply in enumerate(replies.given)
     ]
@@ -140,8 +158,8 @@ def report_verdict(rule: Rule, replies: Replies, verdict: Verdict) -> RoundRepor
 
 def report_skip(rule: Rule, replies: Replies, why: str) -> RoundReport:
     """The report of a round in which the rule came to no value; it names every broken reply all the same."""
-    faults = [(reply.client, find_fault(reply)) for reply in replies.given]
-    clients = [ClientVerdict(client, rejected=bool(fault), reason=fault) for client, fault in faults]
+    faults = [(reply, find_fault(reply)) for reply in replies.given]
+    clients = [ClientVerdict(reply.client, rejected=bool(why), reason=why, size=reply.size) for reply, why in faults]
     return RoundReport(
         rule=str(rule),
         clients=(*clients, *_failures(replies)),

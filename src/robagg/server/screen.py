@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +46,16 @@ class Screened:
     size: float | None = None
     reason: str = ""
     """Why it is broken; empty for a sound one."""
+
+    def digest(self) -> str:
+        """SHA-256 of the bytes of its arrays, one after the other in the order of the model's; empty if broken."""
+        if self.reason:
+            return ""
+        digest = hashlib.sha256()
+        for flat in self.arrays.values():
+            numbers = flat if isinstance(flat, np.ndarray) else flat.cpu().contiguous().view(torch.uint8).numpy()
+            digest.update(np.ascontiguousarray(numbers).data)
+        return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -109,10 +120,12 @@ def _screen_one(client: str, reply: Any, model: Model | None, needs_size: bool) 
 def _read_arrays(arrays: Any, model: Model) -> dict[str, Flat]:
     if not isinstance(arrays, Mapping):
         raise UnfitError(f"came as {describe_kind(arrays)} where a mapping of names to arrays is expected")
-    if arrays.keys() != model.specs.keys():
-        missing = [name for name in model.specs if name not in arrays]
-        extra = [name for name in arrays if name not in model.specs]
-        faults = [f"lacks {_name(missing)}"] * bool(missing) + [f"has {_name(extra)} too many"] * bool(extra)
+    missing = [name for name in model.specs if name not in arrays]
+    extra = [name for name in arrays if name not in model.arrays]
+    if missing or extra:
+        faults = ([f"lacks {name_first(missing)}"] if missing else []) + (
+            [f"has {name_first(extra)} too many"] if extra else []
+        )
         came, expected = len(arrays), len(model.specs)
         raise UnfitError(f"{' and '.join(faults)}: {came} arrays came where {expected} are expected")
     flat = {name: model.read(spec, arrays[name]) for name, spec in model.specs.items()}
@@ -141,6 +154,7 @@ def _is_finite(flat: Flat) -> bool:
     return isinstance(flat, np.ndarray) or bool(torch.isfinite(flat).all())
 
 
-def _name(names: list[Any]) -> str:
+def name_first(names: Sequence[Any]) -> str:
+    """The first of the names, and how many more there are."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"'{quote_end(names[0])}'{more}"

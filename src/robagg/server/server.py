@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,53 +13,18 @@ from typing import Any
 from robagg._core.checks import check_positive, is_whole
 from robagg._core.rule import Rule, SortedRule, parse
 from robagg._core.tolerance import F
+from robagg.server.agreement import Agreement
+from robagg.server.callbacks import Callbacks, OnReject, OnRound
 from robagg.server.decide import decide
-from robagg.server.journal import Journal
-from robagg.server.logs import log_report
-from robagg.server.memory import Memory
+from robagg.server.files import Files
+from robagg.server.logs import log_equal_shares, log_report
+from robagg.server.memory import ClientRecord, Memory, Reputation
 from robagg.server.metrics import summarise_metrics
-from robagg.server.model import STATISTICS, Flat, Model, read_patterns
+from robagg.server.model import STATISTICS, Model, UnfitError, read_patterns
+from robagg.server.plain import from_plain, to_plain
 from robagg.server.report import RoundReport
-from robagg.server.screen import Replies, Screened, screen
-from robagg.server.worker import Worker
-
-OnReject = Callable[[int, str, str], Any]
-"""Called with the round, the client's name and the reason."""
-OnRound = Callable[[RoundReport], Any]
-"""Called with the report of every round."""
-
-
-@dataclass(frozen=True)
-class RoundResult:
-    """What came of a round."""
-
-    model: Any
-    """The next model, of the kind that was given; the same object where the round was skipped."""
-    report: RoundReport
-    """The verdict on every client."""
-
-    @property
-    def skipped(self) -> str:
-        """Why the round was skipped; empty where it was not."""
-        return self.report.skipped
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A round before it is entered: what an adapter still makes a model of."""
-
-    values: dict[str, Flat] | None
-    """Every array of the model, flat; None where the round is skipped."""
-    report: RoundReport
-    replies: Replies
-    state: Any
-    """What a rule that remembers wants back."""
-
-    @property
-    def accepted(self) -> list[Screened]:
-        """The replies that were not rejected."""
-        rejected = {client.client for client in self.report.rejected}
-        return [reply for reply in self.replies.given if reply.client not in rejected]
+from robagg.server.round import Decision, RoundResult, SkippedRoundsError
+from robagg.server.screen import screen
 
 
 class RobustServer:
@@ -72,10 +37,18 @@ class RobustServer:
         max_weight: the largest share of all that a claim can lift one reply to, where the rule alone gives it less.
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         allow_unprotected: take the rule's value also where its f in force is 0 and more was asked.
+        partial: whether clients may send some of the model's arrays, the same for all: True decides that in each
+            round by what most replies hold, None by the first round, False never. The other arrays stay as they are.
+        max_skipped: so many skipped rounds in a row end the run with `SkippedRoundsError`; None never does.
         aside: one pattern or several: arrays with such names stay out of the distances, and their median is taken.
         warn_after: (k, m): a client that is rejected in k of its last m rounds gives one warning.
+        reputation: what becomes of clients that are rejected often: "report", "weight", "quarantine", or a
+            `Reputation`.
         journal: a file that gets a JSON line for each round.
         max_bytes: the journal goes on in a new file before it would be larger than this.
+        gram: whether its lines hold the Gram matrix of the replies, for replays, at one more pass over them.
+        digests: whether they hold the SHA-256 of each client's arrays.
+        state: a file from which a server that was killed goes on; it holds the model too.
         on_reject: called with round, client and reason for each reply that is rejected, in a thread of its own.
         on_round: called with the report of each round, in that thread; one function or several.
         logger: where the server writes; default: the logger `robagg`.
@@ -85,7 +58,7 @@ class RobustServer:
         >>> model = {"w": torch.zeros(2)}
         >>> replies = {name: {"w": torch.tensor([1.0, x])} for name, x in zip("abcd", [1.0, 1.1, 1.2, 1e30])}
         >>> result = server.aggregate(1, replies, model=model)
-        >>> result.model["w"].round(decimals=1), [client.client for client in result.report.rejected]
+        >>> result.model["w"], [client.client for client in result.report.rejected]
         (tensor([1.0000, 1.1000]), ['d'])
     """
 
@@ -98,10 +71,16 @@ class RobustServer:
         max_weight: float = 0.1,
         min_valid_replies: int | None = None,
         allow_unprotected: bool = False,
+        partial: bool | None = None,
+        max_skipped: int | None = 3,
         aside: str | Sequence[str] = STATISTICS,
         warn_after: tuple[int, int] = (3, 5),
+        reputation: Reputation | str = "report",
         journal: str | Path | None = None,
         max_bytes: int | None = None,
+        gram: bool = True,
+        digests: bool = False,
+        state: str | Path | None = None,
         on_reject: OnReject | None = None,
         on_round: OnRound | Iterable[OnRound] = (),
         logger: logging.Logger | None = None,
@@ -109,30 +88,57 @@ class RobustServer:
         if isinstance(rule, Rule) and f is not None:
             raise ValueError(f"f goes with a rule given as text; {rule} has its own")
         self.rule = parse(rule, f=f)
-        if weighted and isinstance(self.rule.core, SortedRule):
-            raise ValueError(f"weighted=True wants a rule that gives whole replies a weight; {self.rule} sorts numbers")
-        if min_valid_replies is not None and not (is_whole(min_valid_replies) and min_valid_replies >= 1):
-            raise ValueError(f"min_valid_replies must be a whole number, at least 1, got {min_valid_replies!r}")
+        self.memory = Memory(warn_after, reputation)
+        by_reputation = self.memory.reputation.effect == "weight"
+        if (weighted or by_reputation) and isinstance(self.rule.core, SortedRule):
+            option = "weighted=True" if weighted else "reputation='weight'"
+            raise ValueError(f"{option} wants a rule that gives whole replies a weight; {self.rule} sorts numbers")
+        for name, value in {"min_valid_replies": min_valid_replies, "max_skipped": max_skipped}.items():
+            if value is not None and not (is_whole(value) and value >= 1):
+                raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
         check_positive(max_weight=max_weight)
         self.max_weight = max_weight if weighted else None
         self.min_valid_replies = min_valid_replies or 1
         self.allow_unprotected = allow_unprotected
+        self.agreement = Agreement(partial)
+        self.max_skipped = max_skipped
         self.aside = read_patterns(aside)
+        self.digests = digests
         self.logger = logging.getLogger("robagg") if logger is None else logger
-        self.memory = Memory(warn_after)
-        self.run = uuid.uuid4().hex[:12]
-        """The id of the run, in every line of the journal."""
-        self.on_reject = on_reject
-        self.on_round = (on_round,) if callable(on_round) else tuple(on_round)
-        self._worker = Worker(self.logger)
-        self._state: Any = None
+        self.model: Any = None
+        """The model after the last round, where one was entered."""
+        self.extra: Any = None
+        """What an adapter saves beside: plain data."""
         self._warned = False
-        self._journal = self._open(journal, max_bytes)
+        self._callbacks = Callbacks(on_reject, on_round, self.logger)
+        self._files = Files(journal, state, max_bytes, self.logger)
+        self.keep_gram = gram and self._files.journal is not None
+        self.begin()
+        if (saved := self._files.load()) is not None:
+            self.load_state_dict(saved)
 
     @property
     def weighted(self) -> bool:
         """Whether claimed sizes count, so that every reply must say one."""
         return self.max_weight is not None
+
+    @property
+    def saves(self) -> bool:
+        """Whether a state is saved after each round."""
+        return self._files.state is not None
+
+    @property
+    def clients(self) -> Mapping[str, ClientRecord]:
+        """Each client's record over all rounds, with its reputation."""
+        return self.memory.clients
+
+    def begin(self) -> None:
+        """Begin a run: the first round is to come. Records of clients stay."""
+        self.run = uuid.uuid4().hex[:12]
+        self.round = 0
+        self.skipped_in_a_row = 0
+        self._state: Any = None
+        self.agreement.names = None
 
     def aggregate(
         self,
@@ -150,96 +156,109 @@ class RobustServer:
             model: what the clients started from.
             asked: the names of those who were asked; None: of those who replied. Replies of others do not count.
         """
-        decision = self.decide(round_number, replies, Model(model, self.aside), asked=asked)
+        whole = Model(model, self.aside)
+        decision = self.decide(round_number, replies, whole, asked=asked)
         metrics = summarise_metrics([reply.metrics for reply in decision.accepted], self.rule)
-        report = self.enter(decision, metrics=metrics)
-        return RoundResult(
-            model if decision.values is None else Model(model, self.aside).rebuild(decision.values), report
-        )
+        new = model if decision.values is None else whole.rebuild(decision.values)
+        return RoundResult(new, self.enter(decision, metrics=metrics, model=new))
 
     def decide(
         self, round_number: int, replies: Mapping[str, Any], model: Model, *, asked: Iterable[str] | None = None
     ) -> Decision:
         """The rule's value on the screened replies, not entered anywhere yet: for adapters, which call `enter` next."""
-        screened = screen(replies, model, asked=asked, needs_size=self.weighted)
+        asked = list(replies if asked is None else asked)
+        given = {name: replies[name] for name in asked if name in replies}
+        part, hint = self.agreement.find(given, model, self.logger)
+        kept_out = {name: UnfitError(why) for name, why in self.memory.find_quarantined().items() if name in replies}
+        screened = screen({**replies, **kept_out}, part, asked=asked, needs_size=self.weighted)
         combined, report = decide(
             self.rule,
-            model,
+            part,
             screened,
             min_valid_replies=self.min_valid_replies,
             allow_unprotected=self.allow_unprotected,
             state=self._state,
             max_weight=self.max_weight,
+            trust=self.memory.find_trust(),
+            keep_gram=self.keep_gram,
         )
-        report = replace(report, round=round_number, run=self.run)
+        if self.digests:
+            digests = {reply.client: reply.digest() for reply in screened.given}
+            clients = [replace(client, digest=digests.get(client.client, "")) for client in report.clients]
+            report = replace(report, clients=tuple(clients))
+        report = replace(report, round=round_number, run=self.run, skipped=report.skipped and report.skipped + hint)
         if combined is None:
             return Decision(None, report, screened, self._state)
         return Decision(combined.values, report, screened, combined.state)
 
     def enter(
-        self, decision: Decision, *, metrics: Mapping[str, Any], skipped: str = "", observed: bool = False
+        self,
+        decision: Decision,
+        *,
+        metrics: Mapping[str, Any],
+        model: Any = None,
+        extra: Any = None,
+        skipped: str = "",
+        observed: bool = False,
     ) -> RoundReport:
-        """End a round: log it, remember it, write it to the journal, and call those who asked for it.
+        """End a round: log it, remember it, write it to the journal, save the state, and call who asked for it.
 
         Args:
             decision: what `decide` gave.
             metrics: names and numbers, or lists of numbers.
+            model: what the next round starts from, for the state.
+            extra: what an adapter saves beside it.
             skipped: why the round is skipped all the same.
             observed: whether the rule only looked on.
         """
-        report = replace(
-            decision.report,
-            skipped=decision.report.skipped or skipped,
-            observed=observed,
-            metrics=dict(metrics),
-            time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        )
-        self._state = decision.state
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        skipped = decision.report.skipped or skipped
+        report = replace(decision.report, skipped=skipped, observed=observed, metrics=dict(metrics), time=time)
+        self._state, self.round, self.model, self.extra = decision.state, report.round, model, extra
         log_report(self.logger, report)
-        self.memory.enter(report, self.logger)
-        self._warn_of_equal_shares(report)
-        self._write(report)
-        if self.on_reject is not None:
-            for client in report.rejected:
-                self._worker.call("on_reject", self.on_reject, report.round, client.client, client.reason)
-        for function in self.on_round:
-            self._worker.call("on_round", function, report)
+        if self.max_weight is not None and not self._warned:
+            self._warned = log_equal_shares(self.logger, report, self.max_weight)
+        report = self.memory.enter(report, self.logger)
+        self.skipped_in_a_row = self.skipped_in_a_row + 1 if report.skipped and not observed else 0
+        self._files.save(report, self.state_dict() if self.saves else None)
+        self._callbacks.enter(report)
+        self.check_skipped(self.max_skipped)
         return report
+
+    def check_skipped(self, most: int | None) -> None:
+        """Raise where so many rounds in a row were skipped, unless `max_skipped` is None."""
+        if most is not None and self.max_skipped is not None and self.skipped_in_a_row >= most:
+            raise SkippedRoundsError(
+                f"the last {self.skipped_in_a_row} rounds were skipped, so the model is that of before them; the log "
+                "and the journal say why of each. max_skipped= bears more"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a server needs to go on, as plain data and tensors."""
+        return {
+            "version": 1,
+            "run": self.run,
+            "round": self.round,
+            "rule": str(self.rule),
+            "rule_state": to_plain(self._state),
+            "names": None if self.agreement.names is None else sorted(self.agreement.names),
+            "skipped_in_a_row": self.skipped_in_a_row,
+            "warned": self._warned,
+            "clients": self.memory.state_dict(),
+            "model": to_plain(self.model),
+            "extra": to_plain(self.extra),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where another server was; of another rule's state nothing is taken."""
+        self.run, self.round, self._warned = state["run"], state["round"], state["warned"]
+        self.skipped_in_a_row = state["skipped_in_a_row"]
+        self.agreement.names = None if state["names"] is None else frozenset(state["names"])
+        self.memory.load_state_dict(state["clients"])
+        self.model, self.extra = from_plain(state["model"]), from_plain(state["extra"])
+        self._state = from_plain(state["rule_state"]) if state["rule"] == str(self.rule) else None
+        self.logger.info("robagg: goes on after round %d of run %s", self.round, self.run)
 
     def flush(self, timeout: float = 30.0) -> bool:
         """Wait until `on_reject` and `on_round` were called for all rounds so far; whether they were in time."""
-        return self._worker.flush(timeout)
-
-    def _open(self, path: str | Path | None, max_bytes: int | None) -> Journal | None:
-        if path is None:
-            return None
-        try:
-            journal = Journal(path, max_bytes=max_bytes)
-        except OSError as error:
-            self.logger.error("robagg: the journal cannot be opened, and none is written: %s", error)
-            return None
-        for note in journal.notes:
-            self.logger.warning("robagg: %s", note)
-        return journal
-
-    def _write(self, report: RoundReport) -> None:
-        """What goes wrong in writing must not end the run."""
-        if self._journal is None:
-            return
-        try:
-            self._journal.write(self._journal.seal(report.to_entry()))
-        except OSError as error:
-            self.logger.error("robagg: the verdict of round %d could not be written: %s", report.round, error)
-
-    def _warn_of_equal_shares(self, report: RoundReport) -> None:
-        """Say once that the cap on claims leaves nothing of them."""
-        believed = sum(client.weight > 0 for client in report.clients)
-        if self.max_weight is not None and believed and believed * self.max_weight <= 1 and not self._warned:
-            self._warned = True
-            self.logger.warning(
-                "robagg: round %d: weighted=True changes nothing, because max_weight=%g is not above the equal share "
-                "of %d believed replies. Later rounds are not warned of.",
-                report.round,
-                self.max_weight,
-                believed,
-            )
+        return self._callbacks.worker.flush(timeout)

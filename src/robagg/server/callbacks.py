@@ -1,4 +1,4 @@
-"""Calls functions of the user's in a thread of their own: neither a slow one nor one that raises holds up a round."""
+"""Calls functions of the user's in a thread of their own: neither a slow one nor one that raises costs a round."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import atexit
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from robagg.server.report import RoundReport
+
+OnReject = Callable[[int, str, str], Any]
+"""Called with the round, the client's name and the reason."""
+OnRound = Callable[[RoundReport], Any]
+"""Called with the report of every round."""
 WAITING = 1000
 """Calls that may wait; of a function that is slower for longer than that, calls are dropped."""
 
@@ -55,3 +61,28 @@ class Worker:
                 function(*arguments)
             except Exception:
                 self.logger.exception("robagg: %s failed", name)
+
+
+class Callbacks:
+    """Who is called after a round.
+
+    Args:
+        on_reject: called with round, client and reason for each reply that was rejected.
+        on_round: called with the report; one function or several.
+        logger: where it is said that one of them failed.
+    """
+
+    def __init__(
+        self, on_reject: OnReject | None, on_round: OnRound | Iterable[OnRound], logger: logging.Logger
+    ) -> None:
+        self.on_reject = on_reject
+        self.on_round = (on_round,) if callable(on_round) else tuple(on_round)
+        self.worker = Worker(logger)
+
+    def enter(self, report: RoundReport) -> None:
+        """Have everybody called, without waiting for it."""
+        if self.on_reject is not None:
+            for client in report.rejected:
+                self.worker.call("on_reject", self.on_reject, report.round, client.client, client.reason)
+        for function in self.on_round:
+            self.worker.call("on_round", function, report)

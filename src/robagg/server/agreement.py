@@ -1,0 +1,53 @@
+"""Which of the model's arrays the clients send: all, or a part, such as adapters, a head, or all but BatchNorm."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from robagg.server.model import Model
+from robagg.server.screen import Failure, Reply, name_first
+
+
+class Agreement:
+    """What replies must hold.
+
+    Args:
+        partial: True goes by what most replies of a round hold, None by those of the first round, and with False it is
+            always the whole model.
+    """
+
+    def __init__(self, partial: bool | None) -> None:
+        self.partial = partial
+        self.names: frozenset[str] | None = None
+        """What the first round with replies has settled; None before it."""
+
+    def find(self, replies: Mapping[str, Any], model: Model, logger: logging.Logger) -> tuple[Model, str]:
+        """The part of the model that counts in this round, and what to say in case the round is skipped."""
+        names = find_part(replies, model)
+        lacking = "" if names is None else name_first([name for name in model.specs if name not in names])
+        if self.partial is None and self.names is None and any(not isinstance(r, Failure) for r in replies.values()):
+            self.names = names or frozenset(model.specs)
+            if names is not None:
+                logger.warning("robagg: replies lack %s: what they hold is aggregated, the rest stays", lacking)
+        settled = names if self.partial else self.names
+        if settled is not None and settled < model.specs.keys():
+            return model.part(settled), ""
+        hint = f"; most replies lack {lacking}: do you send a part of the model? partial=True aggregates it"
+        return model, hint if lacking and not self.partial else ""
+
+
+def find_part(replies: Mapping[str, Any], model: Model) -> frozenset[str] | None:
+    """The names that more than half of the replies hold, where those are some of the model's arrays, not all."""
+    held: Counter[frozenset[str]] = Counter()
+    given = [reply for reply in replies.values() if not isinstance(reply, Failure)]
+    for reply in given:
+        arrays = reply.arrays if isinstance(reply, Reply) else reply
+        # Lengths first: a reply of a million names costs nothing.
+        if isinstance(arrays, Mapping) and len(arrays) < len(model.specs) and arrays.keys() <= model.specs.keys():
+            held[frozenset(arrays)] += 1
+    names, count = max(held.items(), key=lambda item: item[1], default=(frozenset[str](), 0))
+    measured = any(spec.name in names for spec in model.measured)
+    return names if measured and 2 * count > len(given) else None
