@@ -56,7 +56,7 @@ $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/ke
 
 $(FULL): $(STAMP)
 	@echo "Installing what the slow tests need: Flower, Ray, Triton, playwright, mkdocs ..."
-	@$(PIP) -e '.[dev,flower,ray,docs]' 'flwr[simulation]' playwright triton==3.7.1
+	@$(PIP) -e '.[dev,flower,ray,tensorboard,docs]' 'flwr[simulation]' playwright triton==3.7.1
 	@touch $(FULL)
 
 $(NVFLARE): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/kernels/*.c src/robagg/kernels/*.h)

@@ -22,6 +22,7 @@ COMMANDS = (
     "run",
     "sweep",
     "show",
+    "verify",
     "worst-case",
     "paper",
     "report",

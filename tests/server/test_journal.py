@@ -128,6 +128,29 @@ def test_a_second_writer_is_noticed(tmp_path: Path) -> None:
         journal.write(journal.seal(RoundReport("tq", ()).to_entry()))
 
 
+def test_the_command_says_what_is_wrong_with_a_journal(tmp_path: Path) -> None:
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from robagg.cli.app import app
+
+    path = tmp_path / "rounds.jsonl"
+    lines = fill(path)
+    whole = CliRunner().invoke(app, ["verify", str(path)])
+    assert whole.exit_code == 0 and "4 rounds, none changed and none missing" in whole.output
+    head = whole.output.split()[-1]
+    path.write_bytes(b"".join(lines[:3]))
+    assert CliRunner().invoke(app, ["verify", str(path)]).exit_code == 0
+    cut = CliRunner().invoke(app, ["verify", str(path), "--head", head])
+    assert cut.exit_code == 1 and "lines are missing at the end" in cut.output
+    path.write_bytes(b"".join([lines[0], lines[2]]))
+    missing = CliRunner().invoke(app, ["verify", str(path)])
+    assert missing.exit_code == 1 and "line 2 of rounds.jsonl does not follow the line before it" in missing.output
+    path.write_bytes(b"")
+    empty = CliRunner().invoke(app, ["verify", str(path)])
+    assert isinstance(empty.exception, ValueError) and "must be a journal that holds rounds" in str(empty.exception)
+
+
 def test_a_disk_that_fails_costs_lines_not_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     server = RobustServer("tq", f=2, journal=tmp_path / "file" / "rounds.jsonl")

@@ -17,6 +17,7 @@ from robagg.cli.report import report
 from robagg.cli.run import run
 from robagg.cli.screen import adapt
 from robagg.cli.show import show
+from robagg.cli.verify import verify
 from robagg.cli.worst_case import worst_case
 from robagg.lab.__main__ import sweep
 from robagg.lab.command_line import FAULTS
@@ -33,6 +34,7 @@ app.command()(demo)
 app.command()(run)
 app.command("sweep")(adapt(sweep))
 app.command()(show)
+app.command()(verify)
 app.command("worst-case")(worst_case)
 app.command("profile")(adapt(profile))
 app.command("paper")(adapt(paper))

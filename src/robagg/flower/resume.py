@@ -45,6 +45,11 @@ def save_strategy(strategy: FedAvg | None) -> dict[str, Any]:
     return kept
 
 
+def save(strategy: FedAvg | None, arrays: ArrayRecord) -> dict[str, Any]:
+    """What the server keeps of a round: the next model, and what the strategy inside has gathered."""
+    return {"model": pack_record(arrays), "extra": save_strategy(strategy)}
+
+
 def load_strategy(strategy: FedAvg | None, kept: dict[str, Any]) -> None:
     """Give a strategy the arrays that another of its kind has kept."""
     for name, value in kept.items():

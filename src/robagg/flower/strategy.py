@@ -12,19 +12,11 @@ from flwr.serverapp.strategy import FedAvg, Result
 
 from robagg._core.rule import Rule
 from robagg._core.tolerance import F
+from robagg.flower import old_api, resume
 from robagg.flower.inner import SHARED, average_plainly, evaluate_plainly, hand_on
 from robagg.flower.messages import LOGGER, sort_messages
 from robagg.flower.metrics import summarise
 from robagg.flower.model import GlobalModel
-from robagg.flower.old_api import refuse_old_arguments, refuse_old_strategy, refuse_server_fn
-from robagg.flower.resume import (
-    load_strategy,
-    pack_record,
-    save_strategy,
-    shift_result,
-    shift_rounds,
-    unpack_record,
-)
 from robagg.flower.sampling import ask_present, wait_for_nodes
 from robagg.server import Reputation, RobustServer
 from robagg.server.callbacks import OnRound
@@ -90,9 +82,9 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         on_round: OnRound | Iterable[OnRound] = (),
         **fedavg_arguments: Any,
     ) -> None:
-        refuse_old_arguments(fedavg_arguments)
+        old_api.refuse_old_arguments(fedavg_arguments)
         if around is not None and not isinstance(around, FedAvg):
-            refuse_old_strategy(around)
+            old_api.refuse_old_strategy(around)
         if around is not None and fedavg_arguments:
             raise ValueError(f"with `around`, give {', '.join(fedavg_arguments)} to the strategy inside")
         self.server = RobustServer(
@@ -120,13 +112,12 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self.observe = observe
         self._model: GlobalModel | None = None
         self._asked: list[Message] = []
-        self._gathered = False
-        self._done = 0
+        self._gathered, self._done = False, 0
         self._resumes = self.server.round > 0
         if self._resumes:
-            load_strategy(around, self.server.extra)
+            resume.load_strategy(around, self.server.extra)
 
-    initialize_parameters = refuse_server_fn
+    initialize_parameters = old_api.refuse_server_fn
 
     def start(
         self,
@@ -146,12 +137,12 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         self._gathered, self._done = False, 0
         if self._resumes:
             self._done = self.server.round
-            initial_arrays = unpack_record(self.server.model)
+            initial_arrays = resume.unpack_record(self.server.model)
             LOGGER.info("robagg: %d of %d rounds are done already", min(self._done, num_rounds), num_rounds)
         else:
             self.server.begin()
         self._resumes = False
-        evaluate = evaluate_fn and shift_rounds(evaluate_fn, self._done)
+        evaluate = evaluate_fn and resume.shift_rounds(evaluate_fn, self._done)
         left = max(0, num_rounds - self._done)
         try:
             result: Result = super().start(grid, initial_arrays, left, timeout, train_config, evaluate_config, evaluate)
@@ -161,7 +152,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             self.server.check_skipped(num_rounds)
         if not result.arrays:  # every round was skipped, or done before: the model was kept
             result.arrays = initial_arrays
-        return shift_result(result, self._done)
+        return resume.shift_result(result, self._done)
 
     def summary(self) -> None:
         """Log how the strategy is set up."""
@@ -215,12 +206,8 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
                 arrays = self._model.rebuild(decision.values)
             else:
                 arrays, why = hand_on(self.around, server_round, self._model, decision.values, metrics)
-        model, extra = None, None
-        if self.server.saves:
-            model, extra = pack_record(self._model.arrays if arrays is None else arrays), save_strategy(self.around)
-        report = self.server.enter(
-            decision, metrics=metrics, model=model, extra=extra, skipped=why, observed=self.observe
-        )
+        kept = resume.save(self.around, self._model.arrays if arrays is None else arrays) if self.server.saves else {}
+        report = self.server.enter(decision, metrics=metrics, skipped=why, observed=self.observe, **kept)
         rejected = [int(client.client) for client in report.rejected]
         return arrays, MetricRecord({**metrics, **report.to_metrics(), "robagg-rejected-nodes": rejected})
 

@@ -6,6 +6,7 @@ server = RobustServer("nnm >> tq", f=0.2, journal="rounds.jsonl")
 result = server.aggregate(1, {"site-1": state_dict, ...}, model=model)
 """
 
+from robagg.server.exporters import PrometheusExporter, TensorBoardExporter
 from robagg.server.gram import Gram
 from robagg.server.journal import Journal, JournalContents, read_journal, verify_journal
 from robagg.server.memory import ClientRecord, Reputation
@@ -22,12 +23,14 @@ __all__ = [
     "Gram",
     "Journal",
     "JournalContents",
+    "PrometheusExporter",
     "Reply",
     "Reputation",
     "RobustServer",
     "RoundReport",
     "RoundResult",
     "SkippedRoundsError",
+    "TensorBoardExporter",
     "UnfitError",
     "read_journal",
     "verify_journal",

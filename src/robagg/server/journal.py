@@ -87,9 +87,7 @@ class Journal:
 
     def _go_on(self) -> None:
         """Take up the chain where the last whole line leaves it, and end the file in a newline."""
-        files = list_files(self.path)
-        lines = (line for file in reversed(files) for line in reversed(file.read_bytes().splitlines()))
-        last = next((line for line in lines if read_hash(line)), None)
+        last = read_last(self.path)
         if last is not None:
             self.head, self.seq = read_hash(last), json.loads(last)["seq"] + 1
         data = self.path.read_bytes() if self.path.is_file() else b""
@@ -139,6 +137,13 @@ def verify_journal(path: str | Path, *, head: str | None = None) -> list[str]:
     if head is not None and before != head:
         faults.append(f"the last line must have the hash {head}, got {before}: lines are missing at the end")
     return faults
+
+
+def read_last(path: str | Path) -> bytes | None:
+    """The last line that is whole; None where there is none."""
+    files = reversed(list_files(Path(path)))
+    lines = (line for file in files for line in reversed(file.read_bytes().splitlines()))
+    return next((line for line in lines if read_hash(line)), None)
 
 
 def read_hash(line: bytes) -> str:

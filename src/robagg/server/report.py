@@ -140,6 +140,7 @@ def report_verdict(rule: Rule, replies: Replies, verdict: Verdict, aside: Mappin
             reason=verdict.reasons[i],
             size=reply.size,
             aside=aside.get(reply.client, ""),
+            digest=reply.digest,
         )
         for i, reply in enumerate(replies.given)
     ]
@@ -159,7 +160,10 @@ def report_verdict(rule: Rule, replies: Replies, verdict: Verdict, aside: Mappin
 def report_skip(rule: Rule, replies: Replies, why: str) -> RoundReport:
     """The report of a round in which the rule came to no value; it names every broken reply all the same."""
     faults = [(reply, find_fault(reply)) for reply in replies.given]
-    clients = [ClientVerdict(reply.client, rejected=bool(why), reason=why, size=reply.size) for reply, why in faults]
+    clients = [
+        ClientVerdict(reply.client, rejected=bool(why), reason=why, size=reply.size, digest=reply.digest)
+        for reply, why in faults
+    ]
     return RoundReport(
         rule=str(rule),
         clients=(*clients, *_failures(replies)),

@@ -46,16 +46,8 @@ class Screened:
     size: float | None = None
     reason: str = ""
     """Why it is broken; empty for a sound one."""
-
-    def digest(self) -> str:
-        """SHA-256 of the bytes of its arrays, one after the other in the order of the model's; empty if broken."""
-        if self.reason:
-            return ""
-        digest = hashlib.sha256()
-        for flat in self.arrays.values():
-            numbers = flat if isinstance(flat, np.ndarray) else flat.cpu().contiguous().view(torch.uint8).numpy()
-            digest.update(np.ascontiguousarray(numbers).data)
-        return digest.hexdigest()
+    digest: str = ""
+    """SHA-256 of the bytes of its arrays, one after the other in the order of the model's, where that is asked for."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,12 @@ class Replies:
 
 
 def screen(
-    replies: Mapping[str, Any], model: Model | None, *, asked: Iterable[str] | None = None, needs_size: bool = False
+    replies: Mapping[str, Any],
+    model: Model | None,
+    *,
+    asked: Iterable[str] | None = None,
+    needs_size: bool = False,
+    digests: bool = False,
 ) -> Replies:
     """Sort the replies of those who were asked (None: of all); without a model only metrics are looked at.
 
@@ -89,7 +86,7 @@ def screen(
         if isinstance(reply, Failure):
             failed[client] = reply.reason
         else:
-            given.append(_screen_one(client, reply, model, needs_size))
+            given.append(_screen_one(client, reply, model, needs_size, digests))
     failed |= {client: "no reply" for client in wanted if client not in replies}
     unasked = tuple(client for client in replies if client not in wanted)
     return Replies(tuple(given), failed, unasked)
@@ -100,7 +97,7 @@ def find_fault(reply: Screened) -> str:
     return reply.reason or ("" if all(map(_is_finite, reply.arrays.values())) else "not finite")
 
 
-def _screen_one(client: str, reply: Any, model: Model | None, needs_size: bool) -> Screened:
+def _screen_one(client: str, reply: Any, model: Model | None, needs_size: bool, digests: bool) -> Screened:
     try:
         if isinstance(reply, UnfitError):
             raise reply
@@ -114,7 +111,7 @@ def _screen_one(client: str, reply: Any, model: Model | None, needs_size: bool) 
         return Screened(client, reason=str(unfit))
     except Exception as error:  # whatever a hostile reply can provoke must not end the run
         return Screened(client, reason=f"unreadable ({type(error).__name__}: {quote_end(error)})")
-    return Screened(client, arrays, reply.metrics, size)
+    return Screened(client, arrays, reply.metrics, size, digest=_digest(arrays) if digests else "")
 
 
 def _read_arrays(arrays: Any, model: Model) -> dict[str, Flat]:
@@ -148,6 +145,14 @@ def _read_size(claim: Any, needs_size: bool) -> float | None:
     if not 0 <= size < math.inf:
         raise UnfitError(f"claims {quote_end(claim)} as its size")
     return size
+
+
+def _digest(arrays: Mapping[str, Flat]) -> str:
+    digest = hashlib.sha256()
+    for flat in arrays.values():
+        numbers = flat if isinstance(flat, np.ndarray) else flat.cpu().contiguous().view(torch.uint8).numpy()
+        digest.update(np.ascontiguousarray(numbers).data)
+    return digest.hexdigest()
 
 
 def _is_finite(flat: Flat) -> bool:

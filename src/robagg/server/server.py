@@ -49,7 +49,7 @@ class RobustServer:
         gram: whether its lines hold the Gram matrix of the replies, for replays, at one more pass over them.
         digests: whether they hold the SHA-256 of each client's arrays.
         state: a file from which a server that was killed goes on; it holds the model too.
-        on_reject: called with round, client and reason for each reply that is rejected, in a thread of its own.
+        on_reject: called with round, client and reason for each rejected reply, in a thread of its own.
         on_round: called with the report of each round, in that thread; one function or several.
         logger: where the server writes; default: the logger `robagg`.
 
@@ -89,14 +89,14 @@ class RobustServer:
             raise ValueError(f"f goes with a rule given as text; {rule} has its own")
         self.rule = parse(rule, f=f)
         self.memory = Memory(warn_after, reputation)
-        by_reputation = self.memory.reputation.effect == "weight"
-        if (weighted or by_reputation) and isinstance(self.rule.core, SortedRule):
+        if (weighted or self.memory.reputation.effect == "weight") and isinstance(self.rule.core, SortedRule):
             option = "weighted=True" if weighted else "reputation='weight'"
             raise ValueError(f"{option} wants a rule that gives whole replies a weight; {self.rule} sorts numbers")
         for name, value in {"min_valid_replies": min_valid_replies, "max_skipped": max_skipped}.items():
             if value is not None and not (is_whole(value) and value >= 1):
                 raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
         check_positive(max_weight=max_weight)
+        self.weighted = weighted
         self.max_weight = max_weight if weighted else None
         self.min_valid_replies = min_valid_replies or 1
         self.allow_unprotected = allow_unprotected
@@ -106,26 +106,16 @@ class RobustServer:
         self.digests = digests
         self.logger = logging.getLogger("robagg") if logger is None else logger
         self.model: Any = None
-        """The model after the last round, where one was entered."""
         self.extra: Any = None
         """What an adapter saves beside: plain data."""
         self._warned = False
         self._callbacks = Callbacks(on_reject, on_round, self.logger)
         self._files = Files(journal, state, max_bytes, self.logger)
         self.keep_gram = gram and self._files.journal is not None
+        self.saves = self._files.state is not None
         self.begin()
         if (saved := self._files.load()) is not None:
             self.load_state_dict(saved)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether claimed sizes count, so that every reply must say one."""
-        return self.max_weight is not None
-
-    @property
-    def saves(self) -> bool:
-        """Whether a state is saved after each round."""
-        return self._files.state is not None
 
     @property
     def clients(self) -> Mapping[str, ClientRecord]:
@@ -133,7 +123,7 @@ class RobustServer:
         return self.memory.clients
 
     def begin(self) -> None:
-        """Begin a run: the first round is to come. Records of clients stay."""
+        """Begin a run, whose first round is to come. Records of clients stay."""
         self.run = uuid.uuid4().hex[:12]
         self.round = 0
         self.skipped_in_a_row = 0
@@ -170,7 +160,7 @@ class RobustServer:
         given = {name: replies[name] for name in asked if name in replies}
         part, hint = self.agreement.find(given, model, self.logger)
         kept_out = {name: UnfitError(why) for name, why in self.memory.find_quarantined().items() if name in replies}
-        screened = screen({**replies, **kept_out}, part, asked=asked, needs_size=self.weighted)
+        screened = screen({**replies, **kept_out}, part, asked=asked, needs_size=self.weighted, digests=self.digests)
         combined, report = decide(
             self.rule,
             part,
@@ -182,10 +172,6 @@ class RobustServer:
             trust=self.memory.find_trust(),
             keep_gram=self.keep_gram,
         )
-        if self.digests:
-            digests = {reply.client: reply.digest() for reply in screened.given}
-            clients = [replace(client, digest=digests.get(client.client, "")) for client in report.clients]
-            report = replace(report, clients=tuple(clients))
         report = replace(report, round=round_number, run=self.run, skipped=report.skipped and report.skipped + hint)
         if combined is None:
             return Decision(None, report, screened, self._state)
