@@ -37,7 +37,6 @@ paper-docs: $(STAMP)    ## the paper's tables and figures from the committed res
 	for name in fig1 example1 theorem2; do $(BIN)/robagg paper $$name --out docs/paper || exit 1; done
 	for store in results/paper/*.jsonl; do $(BIN)/robagg paper $$(basename $$store .jsonl) --no-run --out docs/paper || exit 1; done
 	$(BIN)/python docs/scripts/strengths.py
-	$(BIN)/python docs/scripts/strengths_digits.py
 	$(BIN)/python docs/scripts/few_clients.py
 
 docs: $(STAMP)          ## the documentation, to site/

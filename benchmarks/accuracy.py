@@ -7,20 +7,26 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from jobs import ATTACKS
-from noise import CELLS
 from targets import read
 from texts import tabulate, wrap
 
-RESULTS = Path(__file__).parents[1] / "results"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
 RUNS = (RESULTS / "paper" / "table3.jsonl", RESULTS / "precision" / "tq-bfloat16.jsonl")
 AGAIN = RESULTS / "precision" / "tf32-again.jsonl"
 """Cells of table3 once more, with kernels that were made faster since."""
-NOISE = RESULTS / "precision" / "noise.jsonl"
-"""What benchmarks/noise.py wrote."""
+NOISE = ROOT / "studies" / "tq-paper" / "results" / "noise.jsonl"
+"""What noise.py beside it wrote."""
+ATTACKS = ("ga", "alie", "bf", "ipm", "lf", "mimic")
+CELLS = (
+    *(("tq", attack) for attack in ATTACKS),
+    *product(("rfa", "huber"), ("bf", "ipm")),
+    *product(("cm", "tm"), ("ipm",)),
+)
 NAMES = {"huber": "Huber"}
 SEEDS = 3
 CLOSE = 0.5

@@ -373,7 +373,7 @@ rounds above need those of the honest alone, 14 and 21:
 
 Accuracy on MNIST (n=20, f=6, rho=0.5, 1,500 rounds, mean of three seeds) when the trainer was new, and with the kernels
 that were made faster since; and again with initial weights that differ by a part in a million
-(`python benchmarks/noise.py`).
+(`python studies/tq-paper/noise.py`).
 
 {write_again()}
 ### Precision and accuracy

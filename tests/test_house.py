@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for path in HOUSE.rglob("*.py") if path != HOUSE / "__init__.py")
 PRIVATE = {"_core", "kernels", "cli", "paper", "profile"}
 """Packages that users do not import from."""
-TREES = {"_core": "core", "documents": "documents", "packaging": "packaging"}
+TREES = {"_core": "core", "documents": "documents", "packaging": "packaging", "studies": "studies"}
 """Folders of tests that are not named after a package."""
 
 

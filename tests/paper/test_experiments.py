@@ -13,19 +13,15 @@ import torch
 import robagg
 from robagg.data.agnews import find_rows
 from robagg.lab import Options, Run, Store
-from robagg.paper import NAMES, Computation, Experiment, Only, Plan, find, place_store, tq_table3
+from robagg.paper import EXPERIMENTS, Computation, Experiment, Only, Plan, find, place_store
 from robagg.paper.axes import ATTACKS, CNN_RULES, RHOS, RULES
-from robagg.paper.mca_sigma import make_experiment
 from robagg.paper.perform import foresee, perform
 from robagg.paper.tq_true import TQTrue
-from robagg.paper.tq_varied import TQLast, TQVaried
 from robagg.rules import TQ
 
 CELLS = {
     "fig2": 36, "fig3": 27 * 8, "fig4": 27 * 8, "fig5": 36, "fig6": 6 * 7, "fig7": 6 * 7, "fig8": 3 * 7, "fig9": 3 * 7,
-    "table3": 18 * 8, "table4": 12 * 8, "table5": 18 * 8, "table5-plain": 42, "table5-batch": 18 * 8,
-    "table5-early": 18 * 8, "table5-short": 18 * 8, "appendix": 18 * 8, "nlp": 8 * 8, "mca-sigma": 42, "tq-table3": 30,
-    "tq-table5": 48,
+    "table3": 18 * 8, "table4": 12 * 8, "table5": 18 * 8, "appendix": 18 * 8, "nlp": 8 * 8,
 }  # fmt: skip
 
 
@@ -46,7 +42,7 @@ def test_every_cell_has_one_run_a_seed(name: str) -> None:
 
 
 def test_every_name_is_found_and_every_training_experiment_is_counted_above() -> None:
-    kinds = {name: type(find(name)) for name in NAMES}
+    kinds = {name: type(find(name)) for name in EXPERIMENTS}
     assert {name for name, kind in kinds.items() if kind is Experiment} == set(CELLS)
     assert {name for name, kind in kinds.items() if kind is Computation} == {"fig1", "example1", "theorem2"}
     with pytest.raises(ValueError, match="experiment of the paper"):
@@ -116,12 +112,6 @@ def test_a_quick_look_is_small_is_on_digits_and_never_goes_to_the_results(
     assert place_store("fig3", given="x.jsonl") == Path("x.jsonl")
 
 
-def test_the_candidates_for_sigma_can_be_given() -> None:
-    assert [*make_experiment([0.5, 2.0]).panels[0].rows] == ["MCA (median)", "MCA (sigma=0.5)", "MCA (sigma=2)"]
-    with pytest.raises(ValueError, match="mca-sigma"):
-        find("table3", sigmas=[1.0])
-
-
 def test_tq_with_the_true_tau_follows_its_definition() -> None:
     x = torch.randn(11, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     x[7:] += 3.0
@@ -137,84 +127,19 @@ def test_tq_with_the_true_tau_follows_its_definition() -> None:
     torch.testing.assert_close(TQTrue(f=0)(x), TQ(f=0)(x))
 
 
-@pytest.mark.parametrize(
-    ("begin", "factor"), [("median", 1.0), ("median", 1.4826), ("mean", 1.0), ("mean", 1.4826), ("last", 1.0)]
-)
-def test_tq_from_other_starts_follows_its_definition(begin: str, factor: float) -> None:
-    """Rows whose median is far from their mean, so that the start decides who is inside."""
-    x = torch.randn(11, 6, generator=torch.Generator().manual_seed(2), dtype=torch.float64).exp()
-    x[8:] *= -2.0
-    n, f = 11, 3
-    median, last = x.median(0).values, x[0] + 0.1
-    spread = (factor * (x - median).abs().median(0).values).square().sum()
-    v = {"median": median, "mean": x.mean(0), "last": last}[begin]
-    for _ in range(10):
-        tau2 = (n - f) / f * ((v - median).square().sum() + spread)
-        v = v + (x - v)[(x - v).square().sum(1) <= tau2].sum(0) / n
-    rule = TQLast(f=3) if begin == "last" else TQVaried(f=3, from_mean=begin == "mean", factor=factor)
-    torch.testing.assert_close(rule.step(x, last)[0].value, v)
-    plain = (TQ(f=3)(x) - v).norm() < 1e-9
-    assert plain == ((begin, factor) == ("median", 1.0))
-
-
-def test_short_runs_are_short_but_for_a_quick_look() -> None:
-    experiment = experiment_of("table5-short")
-    assert experiment.lay()[0].run.effective.rounds == 2000
-    assert experiment.lay(Plan(rounds=7))[0].run.effective.rounds == 7
-    assert experiment.lay(Plan(quick=True))[0].run.effective.rounds == 200
-
-
-def test_a_row_may_have_settings_of_its_own() -> None:
-    experiment = experiment_of("tq-table5")
-    rows = {place.row: place.run.effective for place in experiment.lay(Plan(seeds=1))}
-    drops = {row: (settings.rounds, settings.schedule) for row, settings in rows.items()}
-    assert drops["TQ"] == (2000, ((0.75, 0.1),))
-    assert drops["TQ (as stated)"] == (3000, ((0.75, 0.1),))
-    assert drops["TQ (from the last; 3000 rounds; drop at 1500)"] == (3000, ((0.5, 0.1),))
-    shared = {place.run.key for place in experiment_of("table5-early").lay() if "last" in place.row}
-    assert sum(place.run.key in shared for place in experiment.lay()) == 18
-
-
-@pytest.mark.parametrize("plan", [Plan(quick=True), Plan(rounds=2000)])
-def test_a_plan_with_settings_leaves_out_rows_that_have_their_own(plan: Plan) -> None:
-    places = experiment_of("tq-table5").lay(plan)
-    assert {place.row for place in places} == set(tq_table3.ROWS)
-    assert len({place.run.key for place in places}) == len(places)
-
-
-def test_an_earlier_drop_is_half_way_but_for_a_quick_look() -> None:
-    experiment = experiment_of("table5-early")
-    assert {place.run.effective.schedule for place in experiment.lay()} == {((0.5, 0.1),)}
-    assert {place.run.effective.schedule for place in experiment.lay(Plan(quick=True))} == {()}
-
-
-def test_test_batches_with_and_without_crops_on_black_are_as_stated_otherwise() -> None:
-    table, black = (
-        {(p.panel, p.row, p.column, p.run.seed): p.run for p in experiment_of(name).lay()}
-        for name in ("table5", "table5-batch")
-    )
-    stated = {spot: run for spot, run in table.items() if spot[0] in ("f=2", "f=3", "f=4")}
-    assert len(table) - len(stated) == 3 * len(ATTACKS) * 3
-    for (panel, row, *rest), run in stated.items():
-        assert not run.settings
-        by_batch = replace(run, settings={"statistics": "batch"})
-        assert table.get((f"{panel} (test batches)", row, *rest)) == (by_batch if row == "TQ" else None)
-        assert black[panel, row, *rest] == replace(by_batch, task="cifar10(border='black')")
-
-
-def test_settings_of_panels_rows_and_plans_are_joined() -> None:
+def test_panels_by_test_batches_are_tqs_row_with_that_one_setting() -> None:
     table = experiment_of("table5")
+    runs = {(place.panel, place.row, place.column, place.run.seed): place.run for place in table.lay()}
+    stated = {spot: run for spot, run in runs.items() if "batches" not in spot[0]}
+    assert len(runs) - len(stated) == 3 * len(ATTACKS) * 3
+    for (panel, row, *rest), run in stated.items():
+        by_batch = replace(run, settings={"statistics": "batch"})
+        assert not run.settings and runs.get((f"{panel} (test batches)", row, *rest)) == (
+            by_batch if row == "TQ" else None
+        )
     assert {place.panel for place in table.lay(Plan(quick=True))} == {"f=2", "f=3", "f=4"}
-    by_batch = [place.run for place in table.lay(Plan(rounds=7)) if "batches" in place.panel]
-    assert {(run.effective.statistics, run.effective.rounds) for run in by_batch} == {("batch", 7)}
-    rows = {"TQ": {"rule": "tq", "settings": {"rounds": 9}}}
-    own = replace(table, panels=(replace(table.panels[-1], rows=rows),)).lay()[0].run
-    assert (own.effective.statistics, own.effective.rounds) == ("batch", 9)
-
-
-def test_a_factor_on_the_mads_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="factor"):
-        TQVaried(f=3, factor=0.0)
+    short = [place.run.effective for place in table.lay(Plan(rounds=7)) if "batches" in place.panel]
+    assert {(settings.statistics, settings.rounds) for settings in short} == {("batch", 7)}
 
 
 def test_runs_are_done_once_and_workers_know_what_only_one_figure_needs(tmp_path: Path) -> None:

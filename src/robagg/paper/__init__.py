@@ -1,24 +1,11 @@
-"""The paper's experiments, one file each: what is varied, and what the paper claims of it.
+"""The paper's experiments as data, and their results beside the paper's numbers.
 
-`python -m robagg.paper NAME` does the runs with torch and numpy alone; `robagg paper NAME` also makes tables and
-figures of them.
+`python -m robagg.paper NAME` is `robagg paper NAME` with torch and numpy alone.
 """
 
-from robagg.paper.catalogue import NAMES, describe, find
-from robagg.paper.experiment import Experiment, Panel, Place, Plan, place_store
+from robagg.paper.computation import Computation
+from robagg.paper.experiment import Experiment, Place, Plan, place_store
+from robagg.paper.experiments import EXPERIMENTS, find
 from robagg.paper.only import Only
-from robagg.paper.walk import Computation, Computed
 
-__all__ = [
-    "NAMES",
-    "Computation",
-    "Computed",
-    "Experiment",
-    "Only",
-    "Panel",
-    "Place",
-    "Plan",
-    "describe",
-    "find",
-    "place_store",
-]
+__all__ = ["EXPERIMENTS", "Computation", "Experiment", "Only", "Place", "Plan", "find", "place_store"]

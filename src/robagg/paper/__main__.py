@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,22 +12,22 @@ from robagg.lab.command_line import Screen, run_command
 from robagg.lab.console import format_estimate, format_summary
 from robagg.lab.options import Options
 from robagg.paper.board import Board, gather
-from robagg.paper.catalogue import NAMES, describe, find
-from robagg.paper.claim import Finding
-from robagg.paper.compare import compare, measure_rows, summarise
-from robagg.paper.experiment import Plan, place_store
+from robagg.paper.claims import Finding
+from robagg.paper.compare import compare, summarise
+from robagg.paper.computation import Computation
+from robagg.paper.experiment import Experiment, Plan, place_store
+from robagg.paper.experiments import EXPERIMENTS, find
 from robagg.paper.figures import draw_board, draw_computed
 from robagg.paper.latex import write_latex
 from robagg.paper.only import Only
-from robagg.paper.page import tell_notes, write_computed, write_page
+from robagg.paper.page import list_notes, write_computed, write_page
 from robagg.paper.perform import foresee, perform
-from robagg.paper.sheets import divide, head_of, name_column, tell_beside, tell_counts
-from robagg.paper.walk import Computation
+from robagg.paper.sheets import count_runs, divide, write_beside
 
 
 def paper(
     screen: Screen,
-    name: Annotated[str, f"list, or one of {', '.join(NAMES)}"],
+    name: Annotated[str, f"list, or one of {', '.join(EXPERIMENTS)}"],
     seeds: Annotated[int | None, "how many; default: the experiment's"] = None,
     rounds: Annotated[int | None, "rounds of training; default: the paper's"] = None,
     only: Annotated[str | None, "a part of it: rule=TQ,attack=IPM,f=6"] = None,
@@ -40,7 +40,6 @@ def paper(
     store: Annotated[Path | None, "default: results/paper/NAME.jsonl, or runs/paper/"] = None,
     out: Annotated[Path | None, "folder for Markdown, LaTeX and figures; default: none are written"] = None,
     data: Annotated[Path | None, "folder of the data; default $ROBAGG_DATA, or a cache"] = None,
-    sigmas: Annotated[str, "candidates, for mca-sigma: 0.1,0.3,1"] = "",
 ) -> int:
     """Do an experiment of the paper and show it beside the paper's numbers. Ctrl-C stops; the same command goes on.
 
@@ -55,16 +54,16 @@ def paper(
         robagg paper table3 --no-run --out page
     """
     if name == "list":
-        lines = [[listed, find(listed).title, describe(find(listed))] for listed in NAMES]
+        lines = [[listed, found.title, describe(found)] for listed, found in EXPERIMENTS.items()]
         screen.table("", ["name", "what", "how much"], lines)
         return 0
-    experiment = find(name, sigmas=[float(value) for value in filter(None, sigmas.split(","))])
+    experiment = find(name)
     if isinstance(experiment, Computation):
         given = {"seeds": seeds, "rounds": rounds, "only": only, "no-run": no_run or None, "store": store}
         if unused := [f"--{option}" for option, value in given.items() if value is not None]:
             raise ValueError(f"{experiment.name} trains nothing: leave out {', '.join(unused)}")
         if dry_run:
-            screen.say(experiment.tell_dry())
+            screen.say(f"no runs: {experiment.name} trains nothing and is computed each time, in seconds")
         else:
             show_computed(screen, experiment, quick, out)
         return 0
@@ -86,25 +85,31 @@ def paper(
         raise FileNotFoundError(f"there are no runs of {experiment.name} in {place}")
     show_board(screen, board)
     if out is not None:
-        write_board(screen, board, out)
+        pictures = draw_board(board, out)
+        texts = {f"{board.name}.md": write_page(board, pictures), f"{board.name}.tex": write_latex(board)}
+        write_texts(screen, out, texts, pictures)
     return 0 if summary is None else summary.status
+
+
+def describe(experiment: Experiment | Computation) -> str:
+    """A few words about how much it is."""
+    if isinstance(experiment, Computation):
+        return "no training"
+    cells = sum(len(panel.rows) * len(panel.columns) for panel in experiment.panels)
+    return f"{cells} cells, {experiment.seeds} seed{'s' * (experiment.seeds > 1)}"
 
 
 def show_board(screen: Screen, board: Board) -> None:
     """Tables, the comparison and the orderings."""
     pairs = compare(board)
     screen.say(f"\n{board.experiment.name}: {board.title}".replace(" [", "\n["), "bold")  # a mark has its own line
-    screen.say(tell_counts(board) + (" The paper's means are in brackets." if pairs else ""))
+    screen.say(count_runs(board) + (" The paper's means are in brackets." if pairs else ""))
     for sheet in divide(board):
-        title = ", ".join(filter(None, [sheet.title, name_column(board, sheet)]))
-        screen.table(title, head_of(board, sheet), tell_beside(board, sheet, digits=1, gap=screen.gap))
-    if board.experiment.candidates:
-        for row, distance in measure_rows(pairs).items():
-            screen.say(f"{row}: {distance:.2f} points from the paper's row on average")
+        screen.table(sheet.caption, sheet.head, write_beside(board, sheet, digits=1, gap=screen.gap))
     for sentence in summarise(pairs):
         screen.say(sentence)
     show_findings(screen, board.check_claims())
-    for note in tell_notes(board):
+    for note in list_notes(board):
         screen.say(f"note: {note}")
 
 
@@ -112,34 +117,25 @@ def show_computed(screen: Screen, computation: Computation, quick: bool, out: Pa
     """Compute what needs no training, and show it."""
     draws = computation.quick_draws if quick else computation.draws
     done = computation.compute(draws)
-    mark = f" [QUICK LOOK, {draws} draws]" if quick and computation.draws > 1 else ""
-    screen.table(computation.title + mark, done.head, done.lines)
+    title = computation.title + (f" [QUICK LOOK, {draws} draws]" if quick and computation.draws > 1 else "")
+    screen.table(title, done.head, done.lines)
     show_findings(screen, done.findings)
     if out is not None:
         name = f"{computation.name}{'.quick' if quick else ''}"
-        pictures = draw_computed(name, computation.title + mark, done.picture, out)
-        page = write_computed(computation, done, mark, [path.name for path in pictures if path.suffix == ".png"])
-        write_texts(screen, {out / f"{name}.md": page}, pictures)
+        pictures = draw_computed(name, title, done.picture, out)
+        write_texts(screen, out, {f"{name}.md": write_computed(computation.name, title, done, pictures)}, pictures)
 
 
-def show_findings(screen: Screen, findings: list[Finding]) -> None:
+def show_findings(screen: Screen, findings: Sequence[Finding]) -> None:
     for found in findings:
         screen.say(f"{found}", {True: "green", False: "red", None: "dim"}[found.holds])
 
 
-def write_board(screen: Screen, board: Board, folder: Path) -> None:
-    """The page, the LaTeX table and the figure of an experiment."""
-    pictures = draw_board(board, folder)
-    page = write_page(board, [path.name for path in pictures if path.suffix == ".png"])
-    texts = {folder / f"{board.name}.md": page, folder / f"{board.name}.tex": write_latex(board)}
-    write_texts(screen, texts, pictures)
-
-
-def write_texts(screen: Screen, texts: dict[Path, str], pictures: Sequence[Path]) -> None:
-    for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    screen.say("written: " + ", ".join(str(path) for path in (*texts, *pictures)))
+def write_texts(screen: Screen, folder: Path, texts: Mapping[str, str], pictures: Sequence[Path]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    screen.say("written: " + ", ".join(str(path) for path in (*(folder / name for name in texts), *pictures)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

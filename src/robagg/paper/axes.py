@@ -11,27 +11,17 @@ Axis = Mapping[str, Change]
 """What varies, by the label that people read."""
 
 MCA_SIGMA = 5.0
-"""MCA's fixed width, which the paper does not state: the candidate of `robagg paper mca-sigma` whose row is nearest."""
+"""MCA's fixed width, which the paper does not state: the candidate whose row is nearest (studies/tq-paper)."""
 
 
-def vary(field: str, values: Mapping[str, Any] | Iterable[Any], name: str | None = None) -> Axis:
-    """An axis over one field; values that have no labels of their own are their own labels, behind a name if given.
+def vary(field: str, values: Mapping[str, Any] | Iterable[Any]) -> Axis:
+    """An axis over one field; values that have no labels of their own are their own labels.
 
-    >>> vary("f", [5, 6], name="f")
-    {'f=5': {'f': 5}, 'f=6': {'f': 6}}
+    >>> vary("f", [5, 6])
+    {'5': {'f': 5}, '6': {'f': 6}}
     """
-    if isinstance(values, Mapping):
-        return {label: {field: value} for label, value in values.items()}
-    return {f"{value}" if name is None else f"{name}={value}": {field: value} for value in values}
-
-
-def tell_f(rule: str, f: int) -> str:
-    """A rule's text with f in it, for runs whose own f is another.
-
-    >>> tell_f("tq", 6), tell_f("mca(sigma=1.0)", 6)
-    ('tq(f=6)', 'mca(sigma=1.0, f=6)')
-    """
-    return f"{rule[:-1]}, f={f})" if rule.endswith(")") else f"{rule}(f={f})"
+    labelled = values if isinstance(values, Mapping) else {str(value): value for value in values}
+    return {label: {field: value} for label, value in labelled.items()}
 
 
 _OTHERS = {"RFA": "rfa", "TM": "tm", "CM": "cm", "Krum": "krum", "Huber": "huber", "MCA (median)": "mca"}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from robagg.paper.claim import Claim, Judged, Means, name_beside
-from robagg.paper.numbers import find_name
+from robagg.paper.numbers import Spot, find_name
 
+Means = Mapping[Spot, float]
+"""Mean accuracy by panel, row and column."""
 SLACK = 1.0
 """Points that a comparison forgives."""
 LIKE = 2.0
@@ -20,122 +22,170 @@ FAILS = 50.0
 
 
 @dataclass(frozen=True)
+class Finding:
+    """Whether a claim holds; None: not all of its runs are there."""
+
+    claim: str
+    holds: bool | None
+    evidence: str
+    strictly: bool = True
+    """Whether it holds without a point's grace."""
+
+    def __str__(self) -> str:
+        fine = "holds" if self.strictly else "holds to within a point, not strictly"
+        word = {True: fine, False: "does not hold", None: "cannot be told yet"}[self.holds]
+        return f"{self.claim}: {word} ({self.evidence})"
+
+
+class Case(NamedTuple):
+    """One comparison of a claim: whether it holds, and what a reader should know of it."""
+
+    holds: bool
+    words: str = ""
+    strictly: bool = True
+
+
+@dataclass(frozen=True)
+class Claim(ABC):
+    """A sentence of the paper and where it can be seen; empty panels, columns and rows are all."""
+
+    text: str
+    panels: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    beside: str = ""
+    """Another experiment that it compares with, whose panels come with its name in front."""
+    by_cell: ClassVar[bool] = False
+    """Whether a comparison that fails stands, however others turn out."""
+
+    @abstractmethod
+    def compare(self, means: Means) -> Iterator[Case]:
+        """Every comparison in question. KeyError: a cell is missing."""
+
+    def check(self, means: Means, missing: Collection[Spot] = ()) -> Finding:
+        """What the means say; with a cell in question among the missing, it can only have failed already."""
+        try:
+            cases = [*self.compare(means)]
+        except KeyError as absent:
+            return Finding(self.text, None, f"no run of {', '.join(filter(None, absent.args[0]))}")
+        if not cases:
+            return Finding(self.text, None, "there are no runs to compare")
+        against = [case.words for case in cases if not case.holds]
+        close = [case.words for case in cases if case.holds and not case.strictly]
+        evidence = f"{len(cases) - len(against)} of {len(cases)}"
+        evidence += f"; not: {'; '.join(against)}" if against else ""
+        evidence += f"; within a point: {'; '.join(close)}" if close else ""
+        evidence += "".join(f"; {case.words}" for case in cases if case.holds and case.strictly and case.words)
+        if lacking := sum(self.concerns(*spot) for spot in missing):
+            lost = self.by_cell and bool(against)
+            return Finding(self.text, False if lost else None, f"so far {evidence}; cells without a run: {lacking}")
+        return Finding(self.text, not against, evidence, strictly=not close)
+
+    def concerns(self, panel: str, row: str, column: str) -> bool:
+        """Whether it is about this cell."""
+        return (not self.panels or panel in self.panels) and (not self.columns or column in self.columns)
+
+    def columns_of(self, means: Means) -> dict[tuple[str, str], dict[str, float]]:
+        """The means of all rows, by panel and column in question."""
+        found: dict[tuple[str, str], dict[str, float]] = {}
+        for (panel, row, column), value in means.items():
+            if Claim.concerns(self, panel, row, column):
+                found.setdefault((panel, column), {})[row] = value
+        return found
+
+
+@dataclass(frozen=True)
 class Best(Claim):
-    """One of these rows is at the top of each column, to within a point, of all that are not of the same rules."""
+    """One of the rows is at the top of each column, to within a point."""
 
     rows: tuple[str, ...] = ("TQ",)
     by_cell: ClassVar[bool] = True
 
-    def looks_at(self, panel: str, row: str, column: str) -> bool:
-        return super().looks_at(panel, row, column) and (_known(row, self.rows) or not _kin(row, self.rows))
+    def compare(self, means: Means) -> Iterator[Case]:
+        for (panel, column), values in self.columns_of(means).items():
+            yield from self.rank(_place(panel, column), values)
 
-    def judge(self, means: Means) -> Judged:
-        count = 0
-        against: list[str] = []
-        close: list[str] = []
-        for panel, column in self.spots(means):
-            here = {row: value for (p, row, c), value in means.items() if (p, c) == (panel, column)}
-            own = [value for row, value in here.items() if _known(row, self.rows)]
-            rivals = {row: value for row, value in here.items() if not _kin(row, self.rows)}
-            if own and rivals:  # with nobody else there is nothing to be best of
-                count += 1
-                _weigh(against, close, _spot(panel, column), rivals, max(own))
-        return Judged(count, against, close)
+    def rank(self, place: str, values: Mapping[str, float]) -> Iterator[Case]:
+        """Who is above the rows, and whether by more than a point; nothing where nobody else is there."""
+        own = [value for row, value in values.items() if find_name(row) in self.rows]
+        rivals = {row: value for row, value in values.items() if find_name(row) not in self.rows}
+        if own and rivals:
+            top = max(rivals, key=lambda row: rivals[row])
+            words = f"{place} {top} {rivals[top]:.1f} against {max(own):.1f}" if rivals[top] > max(own) else ""
+            yield Case(rivals[top] <= max(own) + SLACK, words, strictly=not words)
 
 
 @dataclass(frozen=True)
-class BestWorst(Claim):
-    """The row whose least mean over the columns is the greatest, of all that are not of the same rule."""
+class BestWorst(Best):
+    """The row whose least mean over the columns is the greatest."""
 
-    row: str = "TQ"
+    by_cell: ClassVar[bool] = False
 
-    def looks_at(self, panel: str, row: str, column: str) -> bool:
-        return super().looks_at(panel, row, column) and (row == self.row or not _kin(row, (self.row,)))
-
-    def judge(self, means: Means) -> Judged:
-        count = 0
-        against: list[str] = []
-        close: list[str] = []
-        for panel in dict.fromkeys(panel for panel, _ in self.spots(means)):
-            worst: dict[str, float] = {}
-            for (p, row, _), value in means.items():
-                if p == panel:
-                    worst[row] = min(value, worst.get(row, value))
-            rivals = {row: value for row, value in worst.items() if not _kin(row, (self.row,))}
-            if self.row in worst and rivals:
-                count += 1
-                _weigh(against, close, panel, rivals, worst[self.row])
-        return Judged(count, against, close)
+    def compare(self, means: Means) -> Iterator[Case]:
+        worst: dict[str, dict[str, float]] = {}
+        for (panel, _), values in self.columns_of(means).items():
+            least = worst.setdefault(panel, {})
+            least |= {row: min(value, least.get(row, value)) for row, value in values.items()}
+        for panel, values in worst.items():
+            yield from self.rank(panel, values)
 
 
 @dataclass(frozen=True)
 class Fails(Claim):
     """Rows end below an accuracy of 50; no rows given: the mean over all but TQ does."""
 
-    rows: tuple[str, ...] = ()
+    def concerns(self, panel: str, row: str, column: str) -> bool:
+        return super().concerns(panel, row, column) and (row in self.rows if self.rows else row != "TQ")
 
-    def looks_at(self, panel: str, row: str, column: str) -> bool:
-        return super().looks_at(panel, row, column) and (row in self.rows if self.rows else row != "TQ")
-
-    def judge(self, means: Means) -> Judged:
-        count = 0
-        against: list[str] = []
-        for panel, column in self.spots(means):
+    def compare(self, means: Means) -> Iterator[Case]:
+        for (panel, column), values in self.columns_of(means).items():
             if self.rows:
-                told = {row: means[panel, row, column] for row in self.rows}
+                ends = {row: means[panel, row, column] for row in self.rows}
             else:
-                others = [v for (p, r, c), v in means.items() if (p, c) == (panel, column) and r != "TQ"]
-                told = {"the others": fmean(others)} if others else {}
-            count += len(told)
-            against += [f"{_spot(panel, column)} {row} {value:.1f}" for row, value in told.items() if value >= FAILS]
-        return Judged(count, against)
+                others = [value for row, value in values.items() if row != "TQ"]
+                ends = {"the others": fmean(others)} if others else {}
+            for row, value in ends.items():
+                yield Case(value < FAILS, "" if value < FAILS else f"{_place(panel, column)} {row} {value:.1f}")
 
 
 @dataclass(frozen=True)
 class Alike(Claim):
     """Two rows differ by no more than 2 points in each column."""
 
-    pairs: tuple[tuple[str, str], ...] = ()
     by_cell: ClassVar[bool] = True
 
-    def judge(self, means: Means) -> Judged:
-        count = 0
-        against: list[str] = []
-        for panel, column in self.spots(means):
-            for one, other in self.pairs:
-                a, b = means[panel, one, column], means[panel, other, column]
-                count += 1
-                if abs(a - b) > LIKE:
-                    against.append(f"{_spot(panel, column)} {one} {a:.1f}, {other} {b:.1f}")
-        return Judged(count, against)
+    def compare(self, means: Means) -> Iterator[Case]:
+        one, other = self.rows
+        for panel, column in self.columns_of(means):
+            a, b = means[panel, one, column], means[panel, other, column]
+            alike = abs(a - b) <= LIKE
+            yield Case(alike, "" if alike else f"{_place(panel, column)} {one} {a:.1f}, {other} {b:.1f}")
 
 
 @dataclass(frozen=True)
 class Falls(Claim):
     """From one end of the columns (or of the panels) to the other a row loses; no rows given: every row.
 
-    A row that rises between the ends, by more than a point, is told with its numbers.
+    A rise in between is forgiven, since single runs scatter; of more than a point, it is said with the row's numbers.
     """
 
-    rows: tuple[str, ...] = ()
     along: str = "columns"
 
-    def looks_at(self, panel: str, row: str, column: str) -> bool:
-        return super().looks_at(panel, row, column) and (not self.rows or row in self.rows)
+    def concerns(self, panel: str, row: str, column: str) -> bool:
+        return super().concerns(panel, row, column) and (not self.rows or row in self.rows)
 
-    def judge(self, means: Means) -> Judged:
+    def compare(self, means: Means) -> Iterator[Case]:
         lines: dict[tuple[str, str], list[float]] = {}
-        spots = self.spots(means)
         for (panel, row, column), value in means.items():
-            if (panel, column) in spots and (not self.rows or row in self.rows):
+            if self.concerns(panel, row, column):
                 lines.setdefault((column if self.along == "panels" else panel, row), []).append(value)
-        against = [f"{row} {line[0]:.1f} to {line[-1]:.1f}" for (_, row), line in lines.items() if not _falls(line)]
-        uneven = [
-            f"not steadily: {row} {', '.join(f'{value:.1f}' for value in line)}"
-            for (_, row), line in lines.items()
-            if _falls(line) and any(after > before + SLACK for before, after in pairwise(line))
-        ]
-        return Judged(sum(len(line) > 1 for line in lines.values()), against, beside=uneven)
+        for (_, row), line in lines.items():
+            if len(line) < 2:
+                continue
+            falls = line[-1] < line[0]
+            uneven = any(after > before + SLACK for before, after in pairwise(line))
+            steps = f"not steadily: {row} {', '.join(f'{value:.1f}' for value in line)}" if uneven else ""
+            yield Case(falls, steps if falls else f"{row} {line[0]:.1f} to {line[-1]:.1f}")
 
 
 @dataclass(frozen=True)
@@ -144,59 +194,27 @@ class Lower(Claim):
 
     by_cell: ClassVar[bool] = True
 
-    def judge(self, means: Means) -> Judged:
-        own = {spot: value for spot, value in means.items() if not spot[0].startswith(f"{self.beside} ")}
-        lines = {spot: (means[name_beside(self.beside, spot[0]), *spot[1:]], value) for spot, value in own.items()}
-        against = [
-            f"{_spot(panel, column)} {row} {line[0]:.1f} to {line[1]:.1f}"
-            for (panel, row, column), line in lines.items()
-            if not _falls(line)
-        ]
-        return Judged(len(lines), against)
+    def compare(self, means: Means) -> Iterator[Case]:
+        for (panel, row, column), value in means.items():
+            if not panel.startswith(f"{self.beside} "):
+                other = means[f"{self.beside} {panel}", row, column]
+                lower = value < other
+                yield Case(lower, "" if lower else f"{_place(panel, column)} {row} {other:.1f} to {value:.1f}")
 
 
 @dataclass(frozen=True)
 class Helps(Claim):
-    """Rows gain on average over those of another panel; `helps` false: they do not."""
+    """Rows gain on average over those of the panel alone."""
 
-    over: str = "alone"
-    helps: bool = True
+    def concerns(self, panel: str, row: str, column: str) -> bool:
+        compared = panel == "alone" and (not self.columns or column in self.columns)
+        return compared or super().concerns(panel, row, column)
 
-    def looks_at(self, panel: str, row: str, column: str) -> bool:
-        compared = panel == self.over and (not self.columns or column in self.columns)
-        return compared or super().looks_at(panel, row, column)
-
-    def judge(self, means: Means) -> Judged:
-        spots, against = self.spots(means), []
-        for panel, column in spots:
-            here = {row: value for (p, row, c), value in means.items() if (p, c) == (panel, column)}
-            gain = fmean(value - means[self.over, row, column] for row, value in here.items())
-            if (gain > 0) != self.helps:
-                against.append(f"{_spot(panel, column)} {gain:+.1f}")
-        return Judged(len(spots), against)
+    def compare(self, means: Means) -> Iterator[Case]:
+        for (panel, column), values in self.columns_of(means).items():
+            gain = fmean(value - means["alone", row, column] for row, value in values.items())
+            yield Case(gain > 0, "" if gain > 0 else f"{_place(panel, column)} {gain:+.1f}")
 
 
-def _weigh(against: list[str], close: list[str], place: str, values: Mapping[str, float], own: float) -> None:
-    """Note who is above `own`, and whether by more than a point."""
-    top = max(values, key=lambda row: values[row])
-    if values[top] > own:
-        told = f"{place} {top} {values[top]:.1f} against {own:.1f}"
-        (against if values[top] > own + SLACK else close).append(told)
-
-
-def _falls(line: Sequence[float]) -> bool:
-    """Lower at the end than at the beginning; a rise in between is forgiven, since single runs scatter."""
-    return len(line) < 2 or line[-1] < line[0]
-
-
-def _known(row: str, rows: Sequence[str]) -> bool:
-    return row in rows or find_name(row) in rows
-
-
-def _kin(row: str, rows: Sequence[str]) -> bool:
-    """Whether a row is of the same rule as one of these."""
-    return find_name(row) in map(find_name, rows)
-
-
-def _spot(panel: str, column: str) -> str:
+def _place(panel: str, column: str) -> str:
     return f"{panel} {column}".strip()

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from robagg.paper.board import Board
-from robagg.paper.claim import Spot
-from robagg.paper.numbers import find_name, read_numbers, read_printed_worst
+from robagg.paper.numbers import Spot, find_name, read_printed_worst
 
 DEVIATIONS, POINTS = 2.0, 1.0
 """A cell is near when it differs by no more than two of the paper's deviations and a point."""
@@ -37,49 +36,41 @@ class Pair:
         return abs(self.difference) <= DEVIATIONS * self.deviation + POINTS
 
     @property
-    def firm(self) -> bool:
-        return self.deviation < FIRM
-
-    @property
     def close(self) -> bool:
         return abs(self.difference) <= CLOSE
 
 
-def compare(board: Board) -> dict[Spot, Pair]:
-    """Each cell of ours that the paper has a number for; none for a quick look, whose data are others."""
-    if board.experiment.numbers is None or board.plan.quick:
-        return {}
-    numbers = read_numbers(board.experiment.numbers)
-    pairs = {}
-    for (panel, row, column), value in board.means().items():
-        known = numbers.get((find_name(panel), find_name(row), column))
-        if known is not None:
-            pairs[panel, row, column] = Pair(value, *known)
-    return pairs
+Pairs = dict[Spot, Pair]
+
+
+def compare(board: Board) -> Pairs:
+    """Each cell of ours that the paper has a number for."""
+    names = {(panel, row, column): (find_name(panel), find_name(row), column) for panel, row, column in board.cells}
+    return {
+        spot: Pair(value, *board.numbers[names[spot]])
+        for spot, value in board.means().items()
+        if names[spot] in board.numbers
+    }
 
 
 def find_paper_worst(board: Board, panel: str, row: str) -> float | None:
     """The true minimum of the paper's row; its printed worst case is another number in six rows."""
-    if board.experiment.numbers is None or board.plan.quick:
-        return None
-    numbers = read_numbers(board.experiment.numbers)
     wanted = find_name(panel), find_name(row)
-    return min((mean for (p, r, _), (mean, _) in numbers.items() if (p, r) == wanted), default=None)
+    return min((mean for (p, r, _), (mean, _) in board.numbers.items() if (p, r) == wanted), default=None)
 
 
 def list_misprints(board: Board) -> list[str]:
-    """Rows whose worst case in the paper is not its true minimum, in sentences."""
-    if board.experiment.numbers is None or board.plan.quick:
-        return []
-    told = []
-    for (panel, row), (printed, _) in read_printed_worst(board.experiment.numbers).items():
+    """Rows whose worst case in the paper is not its true minimum, in a sentence."""
+    rows = []
+    printed = read_printed_worst(board.experiment.numbers) if board.experiment.numbers else {}
+    for (panel, row), worst in printed.items():
         least = find_paper_worst(board, panel, row)
-        if least is not None and least < printed and panel in board.panels:
-            told.append(f"{panel} {row} (printed {printed:.2f}, its minimum is {least:.2f})")
-    return [f"The paper's worst case is not the minimum of its row in: {'; '.join(told)}."] if told else []
+        if least is not None and least < worst and panel in board.panels:
+            rows.append(f"{panel} {row} (printed {worst:.2f}, its minimum is {least:.2f})")
+    return [f"The paper's worst case is not the minimum of its row in: {'; '.join(rows)}."] if rows else []
 
 
-def summarise(pairs: dict[Spot, Pair]) -> list[str]:
+def summarise(pairs: Pairs) -> list[str]:
     r"""How near ours are, in sentences; what hangs on unstated parameters apart.
 
     That is ALIE's column, MCA's rows, and panels that do one of the paper's in another way.
@@ -98,44 +89,30 @@ def summarise(pairs: dict[Spot, Pair]) -> list[str]:
     others = {spot: pair for spot, pair in pairs.items() if spot not in main}
     alie = {spot: pair for spot, pair in main.items() if spot[2] == "ALIE"}
     mca = {spot: pair for spot, pair in main.items() if find_name(spot[1]) == "MCA" and spot not in alie}
-    settled = [pair for spot, pair in main.items() if spot not in alie and spot not in mca and pair.firm]
+    settled = [pair for spot, pair in main.items() if spot not in alie and spot not in mca and pair.deviation < FIRM]
     lines = [
         f"Within two of the paper's deviations and a point: {_share(pair.near for pair in main.values())}.",
         "Of the cells whose deviation in the paper is under 2 points, outside ALIE and MCA, within 1.5 points: "
         f"{_share(pair.close for pair in settled)}.",
     ]
-    parts = {"ALIE's column": alie, **_divide(mca, by=1), **_divide(others, by=0)}
+    parts = {"ALIE's column": [*alie.values()] or None, **_divide(mca, by=1), **_divide(others, by=0)}
     for name, members in parts.items():
         if members:
-            mean = sum(pair.difference for pair in members.values()) / len(members)
-            near = _share(pair.close for pair in members.values())
+            mean = sum(pair.difference for pair in members) / len(members)
+            near = _share(pair.close for pair in members)
             lines.append(f"{name}: within 1.5 points {near}, mean difference {mean:+.2f}.")
-    for row, members in _divide({s: p for s, p in pairs.items() if find_name(s[1]) == "TQ"}, by=1).items():
-        told = [
-            f"{max((pair.difference for pair in own.values()), key=abs):+.2f} at {panel}"
-            for panel, own in _divide(members, by=0).items()
-        ]
-        lines.append(f"{row}, the largest difference: {', '.join(told)}.")
-    return lines
+    farthest = [
+        f"{max((pair.difference for pair in members), key=abs):+.2f} at {panel}"
+        for panel, members in _divide({s: p for s, p in pairs.items() if s[1] == "TQ"}, by=0).items()
+    ]
+    return [*lines, *([f"TQ, the largest difference: {', '.join(farthest)}."] if farthest else [])]
 
 
-def measure_rows(pairs: dict[Spot, Pair]) -> dict[str, float]:
-    """How far each row is from the paper's: the mean absolute difference over its cells, the nearest row first.
-
-    >>> measure_rows({("f=6", "a", "IPM"): Pair(90.0, 96.0, 0.2), ("f=6", "b", "IPM"): Pair(95.0, 96.0, 0.2)})
-    {'b': 1.0, 'a': 6.0}
-    """
-    rows: dict[str, list[float]] = {}
-    for (_, row, _), pair in pairs.items():
-        rows.setdefault(row, []).append(abs(pair.difference))
-    return dict(sorted(((row, sum(v) / len(v)) for row, v in rows.items()), key=lambda item: item[1]))
-
-
-def _divide(pairs: dict[Spot, Pair], *, by: int) -> dict[str, dict[Spot, Pair]]:
+def _divide(pairs: Pairs, *, by: int) -> dict[str, list[Pair]]:
     """The cells of each panel (by=0) or row (by=1)."""
-    parts: dict[str, dict[Spot, Pair]] = {}
+    parts: dict[str, list[Pair]] = {}
     for spot, pair in pairs.items():
-        parts.setdefault(spot[by], {})[spot] = pair
+        parts.setdefault(spot[by], []).append(pair)
     return parts
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,14 @@ from typing import Any
 from robagg.lab.plugins import load_plugin
 from robagg.lab.run import Run
 from robagg.paper.axes import FIXED, Axis, Change
-from robagg.paper.claim import Claim
+from robagg.paper.claims import Claim
+from robagg.paper.numbers import Spot
 from robagg.paper.only import Only
 from robagg.tasks.base import tasks
 
 QUICK_TASK = "digits"
 QUICK_SETTINGS: Mapping[str, Any] = {"rounds": 200, "momentum": 0.97, "rate": 2.0}
 """With these digits are learnt in a second a run; less momentum would let LF and BF hide among the honest."""
-
-
-def refuse_nothing(root: str | None) -> str:
-    return ""
 
 
 @dataclass(frozen=True)
@@ -31,18 +28,22 @@ class Panel:
     rows: Axis
     columns: Axis
     fixed: Change = field(default_factory=dict)
-    refuse: Callable[[str | None], str] = refuse_nothing
+    refuse: Callable[[str | None], str] | None = None
     """Why the panel cannot be run with the data in a folder; empty: it can."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A run and the cell it belongs to; cells have a run a seed."""
+    """A run and the cell it belongs to; a cell has one run for each seed."""
 
     panel: str
     row: str
     column: str
     run: Run
+
+    @property
+    def spot(self) -> Spot:
+        return self.panel, self.row, self.column
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,7 @@ class Experiment:
         panels: the grids.
         columns: what the columns are: attack (which has a worst case), f, rho; empty: what their names say.
         seeds: how many; 3 in the paper's tables.
-        settings: fields of `Settings` that differ from the task's.
         numbers: the table of the paper's numbers that it is compared with.
-        candidates: whether its rows are one row of the paper's done in several ways, of which the nearest is wanted.
         claims: orderings that the paper claims.
         plugins: files with what only this experiment needs.
         notes: what a reader must know.
@@ -89,87 +88,68 @@ class Experiment:
     panels: tuple[Panel, ...]
     columns: str = "attack"
     seeds: int = 1
-    settings: Mapping[str, Any] = field(default_factory=dict)
     numbers: str | None = None
-    candidates: bool = False
     claims: tuple[Claim, ...] = ()
     plugins: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def own_rounds(self) -> int:
-        """How many rounds its runs have if nothing else is planned."""
-        rounds: int = self.settings.get("rounds", tasks.parse(self.task).settings.rounds)
-        return rounds
 
     def lay(self, plan: Plan | None = None) -> list[Place]:
         """All runs with their cells. The seed turns slowest, so that whole tables of the first seeds come first."""
         plan = plan or Plan()
         for plugin in self.plugins:
             load_plugin(plugin)
-        places = []
-        for seed in range(plan.seeds or (1 if plan.quick else self.seeds)):
-            for panel in self.shrink(plan).panels:
-                for row, of_row in panel.rows.items():
-                    for column, of_column in panel.columns.items():
-                        run = self._make(_join(panel.fixed, of_row, of_column), plan, seed)
-                        if plan.only.keeps(panel.label, row, run):
-                            places.append(Place(panel.label, row, column, run))
+        seeds = range(plan.seeds or (1 if plan.quick else self.seeds))
+        panels = self._shrink() if plan.quick else self.panels
+        places = [place for seed in seeds for panel in panels for place in self._fill(panel, plan, seed)]
         if not places:
             raise ValueError(f"nothing of {self.name} is left by --only {dict(plan.only.pairs)}")
         return places
 
-    def shrink(self, plan: Plan) -> Experiment:
-        """The experiment as planned: a quick one has every second point of a line, and one panel for all its tasks.
-
-        MCA's fixed width is left out of a quick one: it was found on another model. So are panels with settings of
-        their own; rows with such are left out also where the plan has its own rounds.
-        """
-        if not plan.quick and plan.rounds is None:
-            return self
-        step = 2 if plan.quick and self.kind == "lines" else 1
-        panels: dict[str, Panel] = {}
-        for panel in (panel for panel in self.panels if not (plan.quick and "settings" in panel.fixed)):
-            label = QUICK_TASK if plan.quick and "task" in panel.fixed else panel.label
-            rows = {
-                name: row
-                for name, row in panel.rows.items()
-                if "settings" not in row and not (plan.quick and name == FIXED)
-            }
-            columns = dict([*panel.columns.items()][::step])
-            panels.setdefault(label, replace(panel, label=label, rows=rows, columns=columns))
-        return replace(self, panels=tuple(panels.values()))
-
     def refuse(self, places: list[Place], root: str | None) -> dict[str, str]:
         """Panels among the places that cannot be run with the data in a folder, with the reason."""
-        wanted = dict.fromkeys(place.panel for place in places if place.run.task != QUICK_TASK)
-        told = {panel.label: panel.refuse(root) for panel in self.panels if panel.label in wanted}
-        return {label: reason for label, reason in told.items() if reason}
+        wanted = {place.panel for place in places if place.run.task != QUICK_TASK}
+        reasons = {panel.label: panel.refuse(root) for panel in self.panels if panel.refuse and panel.label in wanted}
+        return {label: reason for label, reason in reasons.items() if reason}
+
+    def _shrink(self) -> list[Panel]:
+        """The panels of a quick look: every second point of a line, and one panel for all tasks.
+
+        MCA's fixed width is left out, which was found on another model, and so are panels with settings of their own.
+        """
+        step = 2 if self.kind == "lines" else 1
+        panels: dict[str, Panel] = {}
+        for panel in self.panels:
+            if "settings" not in panel.fixed:
+                label = QUICK_TASK if "task" in panel.fixed else panel.label
+                rows = {name: row for name, row in panel.rows.items() if name != FIXED}
+                columns = dict([*panel.columns.items()][::step])
+                panels.setdefault(label, replace(panel, label=label, rows=rows, columns=columns))
+        return [*panels.values()]
+
+    def _fill(self, panel: Panel, plan: Plan, seed: int) -> Iterator[Place]:
+        """The places of a panel that the plan keeps, with the runs of one seed."""
+        for row, of_row in panel.rows.items():
+            for column, of_column in panel.columns.items():
+                run = self._make({**panel.fixed, **of_row, **of_column}, plan, seed)
+                if plan.only.keeps(panel.label, row, run):
+                    yield Place(panel.label, row, column, run)
 
     def _make(self, fields: dict[str, Any], plan: Plan, seed: int) -> Run:
         task = fields.pop("task", self.task)
         mixer, rule, rho = fields.pop("mixer", ""), fields.pop("rule"), fields.pop("rho")
-        settings = {**self.settings, **fields.pop("settings", {})}
-        if plan.quick:
-            settings = dict(QUICK_SETTINGS)
-        if plan.rounds is not None:
-            settings["rounds"] = plan.rounds
+        settings = fields.pop("settings", {})
         return Run(
             rule=f"{mixer} >> {rule}" if mixer else rule,
             split=f"rho(rho={rho!r})",
             task=QUICK_TASK if plan.quick else task,
-            n=fields.pop("n", tasks.parse(task).n),
+            n=tasks.parse(task).n,
             seed=seed,
-            settings=settings,
+            settings={
+                **(QUICK_SETTINGS if plan.quick else settings),
+                **({} if plan.rounds is None else {"rounds": plan.rounds}),
+            },
             **fields,
         )
-
-
-def _join(*changes: Change) -> dict[str, Any]:
-    """All fields; settings are joined too, and of two values for one the later counts."""
-    joined = {name: value for change in changes for name, value in change.items()}
-    settings = {name: value for change in changes for name, value in change.get("settings", {}).items()}
-    return joined | ({"settings": settings} if settings else {})
 
 
 def place_store(name: str, *, quick: bool = False, given: str | Path | None = None) -> Path:

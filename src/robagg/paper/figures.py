@@ -8,6 +8,7 @@ from typing import Any
 from robagg.data.optional import require
 from robagg.paper.board import Board
 from robagg.paper.numbers import find_name
+from robagg.paper.sheets import name_axis
 from robagg.report.curves import COLOURS, MARKERS
 
 STYLES = {
@@ -30,7 +31,7 @@ def draw_board(board: Board, folder: Path) -> list[Path]:
         return []
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{board.name}.{end}" for end in ("png", "pdf")]
-    draw = {"lines": _draw_lines, "bars": _draw_bars, "curves": _draw_curves}[board.experiment.kind]
+    draw = {"lines": _draw_lines, "bars": _draw_bars, "curves": _draw_lines}[board.experiment.kind]
     return _save(draw(board), paths)
 
 
@@ -44,53 +45,37 @@ def draw_computed(name: str, title: str, picture: dict[str, Any], folder: Path) 
 
 
 def _draw_lines(board: Board) -> Any:
-    """A panel a pre-aggregator, a line a rule, accuracy over f or rho."""
-    panels = board.panels
-    figure = _figure(4.6 * len(panels), 4.2)
-    grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-    shown: dict[str, Any] = {}
-    for axes, panel in zip(grid, panels, strict=True):
-        for row in board.rows(panel):
-            spots = [(float(column), board.mean((panel, row, column))) for column in board.columns(panel)]
-            points = [(x, y) for x, y in spots if y is not None]
-            (line,) = axes.plot(*zip(*points, strict=True), **_style(row)) if points else (None,)
-            shown |= {} if line is None else {row: line}
-        over = board.experiment.columns
-        over = over if over in ("f", "rho") else "f" if panel.startswith("rho") else "rho"
-        axes.set_xlabel("Byzantine clients f" if over == "f" else r"heterogeneity $\rho$")
-        axes.set_title(panel)
-        axes.grid(alpha=0.3)
-        if over == "f":
-            axes.set_xticks([int(column) for column in board.columns(panel)])
-    grid[0].set_ylim(0, 100)
-    grid[0].set_ylabel("test accuracy (%)")
-    return _finish(figure, shown, board.title)
-
-
-def _draw_curves(board: Board) -> Any:
-    """A panel an attack or a rho, a line a rule, accuracy over the rounds."""
-    panels = board.panels
-    across = min(3, len(panels))
+    """A panel a pre-aggregator, an attack or a rho, a line a rule: accuracy over f or rho, or over the rounds."""
+    panels, curves = board.panels, board.experiment.kind == "curves"
+    across = min(3, len(panels)) if curves else len(panels)
     down = -(-len(panels) // across)
-    figure = _figure(4.6 * across, 3.4 * down + 0.9)
-    grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    figure = _figure(4.6 * across, 3.4 * down + 0.9 if curves else 4.2)
+    grid = figure.subplots(down, across, squeeze=False, sharex=curves, sharey=True)
     shown: dict[str, Any] = {}
     for axes, panel in zip(grid.flat, panels, strict=False):
         for row in board.rows(panel):
-            curve = board.curves.get((panel, row, ""), [])
-            style = _style(row) | {"markevery": max(1, len(curve) // 8)}
-            (line,) = axes.plot(*zip(*curve, strict=True), **style) if curve else (None,)
-            shown |= {} if line is None else {row: line}
+            points = board.curves.get((panel, row, ""), []) if curves else _list_points(board, panel, row)
+            style = _style(row) | ({"markevery": max(1, len(points) // 8)} if curves else {})
+            if points:
+                (shown[row],) = axes.plot(*zip(*points, strict=True), **style)
+        over = "round" if curves else name_axis(board, panel)
+        if axes in grid[-1]:
+            axes.set_xlabel({"f": "Byzantine clients f", "rho": r"heterogeneity $\rho$"}.get(over, over))
+        if over == "f":
+            axes.set_xticks([int(column) for column in board.columns(panel)])
         axes.set_title(panel)
-        axes.grid(alpha=0.3)
         axes.set_ylim(0, 100)
+        axes.grid(alpha=0.3)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
-    for axes in grid[-1]:
-        axes.set_xlabel("round")
     for axes in grid[:, 0]:
         axes.set_ylabel("test accuracy (%)")
     return _finish(figure, shown, board.title)
+
+
+def _list_points(board: Board, panel: str, row: str) -> list[tuple[float, float]]:
+    spots = [(float(column), board.mean((panel, row, column))) for column in board.columns(panel)]
+    return [(x, y) for x, y in spots if y is not None]
 
 
 def _draw_bars(board: Board) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from robagg.paper.board import Board
-from robagg.paper.sheets import Sheet, divide, tell_bold, tell_cell, tell_counts, tell_marks, tell_worst
+from robagg.paper.numbers import Spot
+from robagg.paper.sheets import Sheet, count_runs, divide, explain_bold, explain_marks, write_cell, write_worst
 
 _SIGNS = {"\\": r"\textbackslash{}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "†": r"$^\dagger$"}
 _SIGNS |= {"‡": r"$^\ddagger$", ">>": r"$\gg$", "<=": r"$\le$", ">=": r"$\ge$", "[": "{[}", "]": "{]}"}
@@ -20,15 +21,15 @@ def write_latex(board: Board) -> str:
     tables = [_typeset(board, sheets, columns)] if one else [_typeset(board, [s], [*s.columns]) for s in sheets]
     spread = ", mean and standard deviation over seeds" if _is_spread(board) else ""
     over = "" if board.experiment.columns in ("attack", "") else f" Columns are {board.experiment.columns}."
-    notes = "".join(f" {_escape(note.rstrip('.'))}." for note in (*board.notes, *tell_marks(board)))
+    notes = "".join(f" {_escape(note.rstrip('.'))}." for note in (*board.notes, *explain_marks(board)))
     return "\n".join(
         [
             f"% {board.experiment.name}: {board.title}",
-            f"% {tell_counts(board)} A dash stands for a cell without a run.",
+            f"% {count_runs(board)} A dash stands for a cell without a run.",
             r"% \usepackage{booktabs}",
             r"\begin{table*}[t]",
             r"\centering",
-            rf"\caption{{{_escape(board.title)}. In percent{spread}.{tell_bold(board)}{_escape(over)}{notes}}}",
+            rf"\caption{{{_escape(board.title)}. In percent{spread}.{explain_bold(board)}{_escape(over)}{notes}}}",
             rf"\label{{tab:{board.name}}}",
             r"\vspace{4pt}",
             r"\small",
@@ -43,7 +44,7 @@ def write_latex(board: Board) -> str:
 def _typeset(board: Board, sheets: list[Sheet], columns: list[str]) -> str:
     """The tabular: the panel's label stands at the first row of its block."""
     labelled = len(sheets) > 1 or sheets[0].panel is not None
-    worst = board.by_attack
+    worst = sheets[0].worst
     wide = 2 if _is_spread(board) else 1
     names = [*map(_escape, columns), *(["Worst case"] if worst else [])]
     head = [*([""] if labelled else []), "Rule", *(_span(wide, name) for name in names)]
@@ -53,11 +54,11 @@ def _typeset(board: Board, sheets: list[Sheet], columns: list[str]) -> str:
     lines = [rf"\begin{{tabular}}{{{shape}}}", r"\toprule", " & ".join(head) + r" \\"]
     for sheet in sheets:
         lines.append(r"\midrule")
-        best = board.find_best_worst(sheet.panel) if worst and sheet.panel is not None else []
+        best = board.find_best_worst(sheet.title) if worst else []
         for k, row in enumerate(sheet.rows):
-            cells = [_tell(board, sheet, row, column, wide) for column in columns]
-            if worst and sheet.panel is not None:
-                cells.append(_tell_worst(board, sheet.panel, row, row in best, wide))
+            cells = [_write(board, sheet.spot(row, column), wide) for column in columns]
+            if worst:
+                cells.append(_write_worst(board, sheet.title, row, row in best, wide))
             label = [_escape(sheet.title) if k == 0 else ""] if labelled else []
             lines.append(" & ".join([*label, _escape(row), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
@@ -72,23 +73,22 @@ def _span(wide: int, text: str) -> str:
     return rf"\multicolumn{{{wide}}}{{c}}{{{text}}}"
 
 
-def _tell(board: Board, sheet: Sheet, row: str, column: str, wide: int) -> str:
-    cell = board.cells.get(sheet.spot(row, column))
-    text = tell_cell(cell)
+def _write(board: Board, spot: Spot, wide: int) -> str:
+    cell = board.cells.get(spot)
+    text = write_cell(cell)
     if cell is None or cell.word:
         return _span(wide, "--" if text == "-" else _escape(text))
     mean, _, rest = text.partition(" ± ")
     return _escape(mean) + (f" & {_spread(_escape(rest))}" if wide == 2 else "")
 
 
-def _tell_worst(board: Board, panel: str, row: str, best: bool, wide: int) -> str:
+def _write_worst(board: Board, panel: str, row: str, best: bool, wide: int) -> str:
     """The cell with the least mean, with its deviation, as the paper prints it."""
-    found, text = board.find_worst(panel, row), tell_worst(board, panel, row)
-    cell = None if found is None else board.cells[panel, row, found[0]]
-    if cell is None or cell.word:
-        return _span(wide, "--" if cell is None else text)
-    mean = rf"\textbf{{{text}}}" if best else text
-    return mean + (f" & {_spread('' if cell.deviation is None else f'{cell.deviation:.2f}')}" if wide == 2 else "")
+    spot, text = board.find_worst(panel, row), write_worst(board, panel, row)
+    if spot is None or board.cells[spot].word:
+        return _span(wide, "--" if spot is None else text)
+    mean, deviation = rf"\textbf{{{text}}}" if best else text, board.cells[spot].deviation
+    return mean + (f" & {_spread('' if deviation is None else f'{deviation:.2f}')}" if wide == 2 else "")
 
 
 def _spread(deviation: str) -> str:
@@ -98,8 +98,8 @@ def _spread(deviation: str) -> str:
 def _escape(text: str) -> str:
     r"""Signs that LaTeX keeps to itself, and letters as mathematics.
 
-    >>> _escape("rho=0.6, told f_max, 5 % of f")
-    '$\\rho=0.6$, told $f_{\\max}$, 5 \\% of $f$'
+    >>> _escape("rho=0.6, knows f_max, 5 % of f")
+    '$\\rho=0.6$, knows $f_{\\max}$, 5 \\% of $f$'
     """
     for sign, written in _SIGNS.items():
         text = text.replace(sign, written)

@@ -6,8 +6,9 @@ import json
 from functools import cache
 from importlib.resources import files
 
-Numbers = dict[tuple[str, str, str], tuple[float, float]]
-"""By panel (f=5), row (TQ) and column (IPM)."""
+Spot = tuple[str, str, str]
+"""Panel (f=5), row (TQ) and column (IPM)."""
+Numbers = dict[Spot, tuple[float, float]]
 
 
 def read_numbers(table: str) -> Numbers:
@@ -20,9 +21,9 @@ def read_numbers(table: str) -> Numbers:
     return {place: cell for place, cell in _read(table).items() if place[2] != "worst"}
 
 
-def read_printed_worst(table: str) -> dict[tuple[str, str], tuple[float, float]]:
+def read_printed_worst(table: str) -> dict[tuple[str, str], float]:
     """The worst-case column as printed, by panel and row."""
-    return {place[:2]: cell for place, cell in _read(table).items() if place[2] == "worst"}
+    return {place[:2]: mean for place, (mean, _) in _read(table).items() if place[2] == "worst"}
 
 
 def find_name(label: str) -> str:
@@ -37,14 +38,12 @@ def find_name(label: str) -> str:
 @cache
 def _read(table: str) -> Numbers:
     content = json.loads((files("robagg.paper") / "tables.json").read_text(encoding="utf-8"))
-    found = next((part for name, part in content.items() if name.split("_")[0] == table), None)
-    if found is None:
-        raise ValueError(
-            f"the paper's numbers are there for {', '.join(n.split('_')[0] for n in content)}; not {table}"
-        )
+    tables = {name.split("_")[0]: part for name, part in content.items()}
+    if table not in tables:
+        raise ValueError(f"the paper's table must be one of {', '.join(tables)}, got {table}")
     return {
-        (f"{found['axis']}={value}", row, column): (cell[0], cell[1])
-        for value, rows in found["values"].items()
+        (f"{tables[table]['axis']}={value}", row, column): (cell[0], cell[1])
+        for value, rows in tables[table]["values"].items()
         for row, cells in rows.items()
         for column, cell in cells.items()
     }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from robagg._core.registry import fold, unknown
 from robagg.lab.run import Run
 
-NAMES = ("panel", "rule", "mixer", "attack", "task", "f", "rho", "seed")
+NUMBERS = ("f", "rho", "seed")
+NAMES = ("panel", "rule", "mixer", "attack", "task", *NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -31,46 +31,37 @@ class Only:
         for part in filter(None, (text or "").split(",")):
             name, sign, value = (piece.strip() for piece in part.partition("="))
             if not sign or not value:
-                raise ValueError(f"--only wants name=value pairs such as rule=TQ,attack=IPM; got {part!r}")
+                raise ValueError(f"--only must be name=value pairs such as rule=TQ,attack=IPM, got {part!r}")
             if name not in NAMES:
                 raise ValueError(unknown("name for --only", name, NAMES, NAMES))
+            _read(name, value)
             pairs.append((name, value))
         return cls(tuple(pairs))
 
     def keeps(self, panel: str, row: str, run: Run) -> bool:
         """Whether a run in this panel and row is wanted."""
-        for name in {name for name, _ in self.pairs}:
-            known = _tell(name, panel, row, run)
-            if not any(_match(value, known) for key, value in self.pairs if key == name):
-                return False
-        return True
+        task, rule, attack, split = run.parts
+        known = {
+            "panel": [panel],
+            "rule": [row, rule.core.name()],
+            "mixer": [mixer.name() for mixer in rule.mixers] or ["none"],
+            "attack": [type(attack).__name__, *attack.names()],
+            "task": [task.name(), run.task],
+            "f": [str(run.f)],
+            "rho": [str(getattr(split, "rho", "nan"))],
+            "seed": [str(run.seed)],
+        }
+        wanted: dict[str, set[str | float]] = {}
+        for name, value in self.pairs:
+            wanted.setdefault(name, set()).add(_read(name, value))
+        return all(values & {_read(name, text) for text in known[name]} for name, values in wanted.items())
 
 
-def _tell(name: str, panel: str, row: str, run: Run) -> Sequence[str | float]:
-    """All that this run may be called by."""
-    task, rule, attack, split = run.parts
-    if name in ("f", "seed"):
-        return [getattr(run, name)]
-    if name == "rho":
-        return [value] if (value := getattr(split, "rho", None)) is not None else []
-    return {
-        "panel": [panel],
-        "rule": [row, rule.core.name()],
-        "mixer": [mixer.name() for mixer in rule.mixers] or ["none"],
-        "attack": [type(attack).__name__, *attack.names()],
-        "task": [task.name(), run.task],
-    }[name]
-
-
-def _match(value: str, known: Sequence[str | float]) -> bool:
-    for one in known:
-        if isinstance(one, str):
-            if fold(one) == fold(value):
-                return True
-        else:
-            try:
-                if float(value) == one:
-                    return True
-            except ValueError:
-                raise ValueError(f"--only wants a number for f, rho and seed; got {value!r}") from None
-    return False
+def _read(name: str, text: str) -> str | float:
+    """A value as it is compared: numbers as such, names without their spelling."""
+    if name not in NUMBERS:
+        return fold(text)
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--only must give a number for {name}, got {text!r}") from None

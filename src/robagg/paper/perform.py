@@ -12,7 +12,7 @@ from robagg.lab.run import Run
 from robagg.lab.store import Store, find_settled
 from robagg.lab.sweeps import Summary, sweep
 from robagg.lab.watcher import Watcher
-from robagg.paper.experiment import Experiment, Place, Plan
+from robagg.paper.experiment import Experiment, Plan
 
 Say = Callable[[str], object]
 
@@ -27,9 +27,7 @@ def perform(
     say: Say = print,
 ) -> Summary:
     """Do what is missing; data are looked for first, so that what is not there is said once and not for every run."""
-    places = choose(experiment, plan, options, say)
-    options = replace(options, plugins=(*options.plugins, *experiment.plugins))
-    runs = [place.run for place in places]
+    runs = choose(experiment, plan, options, say)
     for name, count in adopt(runs, store).items():
         say(f"taken over from {name}: {count} run{'s' * (count > 1)}")
     settled = find_settled(Store(store).read().records)
@@ -39,7 +37,26 @@ def perform(
     kept = [run for run in runs if run.task not in missing or run.key in settled]
     if not kept:
         raise next(iter(missing.values()))
-    return sweep(kept, store, options=options, watcher=watcher)
+    return sweep(kept, store, options=_with_plugins(options, experiment), watcher=watcher)
+
+
+def foresee(experiment: Experiment, plan: Plan, store: Path, options: Options, *, say: Say = print) -> Estimate:
+    """How many runs there are to do, and how long they would take here."""
+    return estimate(choose(experiment, plan, options, say), store, _with_plugins(options, experiment))
+
+
+def choose(experiment: Experiment, plan: Plan, options: Options, say: Say) -> list[Run]:
+    """The runs for which there are data; panels without are named. None at all is an error."""
+    places = experiment.lay(plan)
+    refused = experiment.refuse(places, options.data)
+    for label, reason in refused.items():
+        say(f"left out: {label}: {reason}")
+    kept = [place.run for place in places if place.panel not in refused]
+    if not kept:
+        raise FileNotFoundError(
+            f"nothing of {experiment.name} can be run: {'; '.join(dict.fromkeys(refused.values()))}"
+        )
+    return kept
 
 
 def adopt(runs: Sequence[Run], store: Path) -> dict[str, int]:
@@ -67,21 +84,5 @@ def _find_missing(runs: list[Run], options: Options) -> dict[str, ImportError]:
     return missing
 
 
-def foresee(experiment: Experiment, plan: Plan, store: Path, options: Options, *, say: Say = print) -> Estimate:
-    """How many runs there are to do, and how long they would take here."""
-    runs = [place.run for place in choose(experiment, plan, options, say)]
-    return estimate(runs, store, replace(options, plugins=(*options.plugins, *experiment.plugins)))
-
-
-def choose(experiment: Experiment, plan: Plan, options: Options, say: Say) -> list[Place]:
-    """The places that can be filled with the data there are; the others are told. None at all is an error."""
-    places = experiment.lay(plan)
-    refused = experiment.refuse(places, options.data)
-    for label, reason in refused.items():
-        say(f"left out: {label}: {reason}")
-    kept = [place for place in places if place.panel not in refused]
-    if not kept:
-        raise FileNotFoundError(
-            f"nothing of {experiment.name} can be run: {'; '.join(dict.fromkeys(refused.values()))}"
-        )
-    return kept
+def _with_plugins(options: Options, experiment: Experiment) -> Options:
+    return replace(options, plugins=(*options.plugins, *experiment.plugins))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from robagg.paper.board import Board
-from robagg.paper.claim import Spot
 from robagg.paper.compare import Pair, compare, find_paper_worst
+from robagg.paper.numbers import Spot
 from robagg.report.tables import Cell
 
 WORST = "worst case"
@@ -21,6 +21,18 @@ class Sheet:
     columns: tuple[str, ...]
     panel: str | None
     """None: the columns are the panels, for experiments that have a curve in each."""
+    worst: bool = False
+    """Whether there is a column with the worst case."""
+    axis: str = ""
+    """What the columns are, where their names do not say it."""
+
+    @property
+    def head(self) -> list[str]:
+        return ["rule", *self.columns, *([WORST] if self.worst else [])]
+
+    @property
+    def caption(self) -> str:
+        return ", ".join(filter(None, [self.title, self.axis and f"columns are {self.axis}"]))
 
     def spot(self, row: str, column: str) -> Spot:
         return (column, row, "") if self.panel is None else (self.panel, row, column)
@@ -28,16 +40,24 @@ class Sheet:
 
 def divide(board: Board) -> list[Sheet]:
     """The board's tables: one a panel, or one for all where a panel holds one curve a row."""
-    if board.experiment.kind != "curves":
-        return [Sheet(p, tuple(board.rows(p)), tuple(board.columns(p)), p) for p in board.panels]
-    rows = tuple(dict.fromkeys(row for panel in board.panels for row in board.rows(panel)))
-    return [Sheet("after the last round", rows, tuple(board.panels), None)] if rows else []
+    if board.experiment.kind == "curves":
+        rows = tuple(dict.fromkeys(row for panel in board.panels for row in board.rows(panel)))
+        return [Sheet("after the last round", rows, tuple(board.panels), None)] if rows else []
+    grids = [(panel, tuple(board.rows(panel)), tuple(board.columns(panel))) for panel in board.panels]
+    return [Sheet(*grid, grid[0], board.by_attack, name_axis(board, grid[0])) for grid in grids]
 
 
-def tell_cell(cell: Cell | None, *, digits: int = 2, sign: str = " ± ") -> str:
+def name_axis(board: Board, panel: str) -> str:
+    """What the columns of a panel are; nothing for attacks and for columns whose names say it."""
+    if board.experiment.columns == "f and rho":
+        return "rho" if panel.startswith("f=") else "f"
+    return "" if board.experiment.columns == "attack" else board.experiment.columns
+
+
+def write_cell(cell: Cell | None, *, digits: int = 2, sign: str = " ± ") -> str:
     """Mean and deviation of a cell; what is not there is a dash.
 
-    >>> tell_cell(Cell((96.0, 97.0))), tell_cell(Cell((0.0,), diverged=1)), tell_cell(None)
+    >>> write_cell(Cell((96.0, 97.0))), write_cell(Cell((0.0,), diverged=1)), write_cell(None)
     ('96.50 ± 0.71', 'diverged', '-')
     """
     if cell is None or cell.word:
@@ -46,71 +66,61 @@ def tell_cell(cell: Cell | None, *, digits: int = 2, sign: str = " ± ") -> str:
     return f"{cell.mean:.{digits}f}{spread}{'†' if cell.diverged else ''}{'‡' if cell.failed else ''}"
 
 
-def tell_beside(board: Board, sheet: Sheet, *, digits: int = 2, gap: str = " ", bold: str = "**") -> list[list[str]]:
-    """A line a row: each cell with the paper's in brackets, and the true worst case; the best one is bold."""
+def write_beside(board: Board, sheet: Sheet, *, digits: int = 2, gap: str = " ") -> list[list[str]]:
+    """Each row's cells with the paper's in brackets, and its true worst case; the best one is bold.
+
+    With one digit, for a terminal's narrow cells, the paper's deviation is left out.
+    """
     pairs = compare(board)
-    best = board.find_best_worst(sheet.panel) if board.by_attack and sheet.panel is not None else []
+    best = board.find_best_worst(sheet.title) if sheet.worst else []
     lines = []
     for row in sheet.rows:
         line = [row]
         for column in sheet.columns:
             spot = sheet.spot(row, column)
-            text = tell_cell(board.cells.get(spot), digits=digits, sign=" ± " if digits > 1 else "±")
-            line.append(text + (f"{gap}({_paper(pairs[spot], digits)})" if spot in pairs else ""))
-        if board.by_attack and sheet.panel is not None:
-            text, paper = tell_worst(board, sheet.panel, row, digits), find_paper_worst(board, sheet.panel, row)
-            text = f"{bold}{text}{bold}" if row in best else text
+            text = write_cell(board.cells.get(spot), digits=digits, sign=" ± " if digits > 1 else "±")
+            if (pair := pairs.get(spot)) is not None:
+                spread = f" ± {pair.deviation:.{digits}f}" if digits > 1 else ""
+                text += f"{gap}({pair.paper:.{digits}f}{spread})"
+            line.append(text)
+        if sheet.worst:
+            text, paper = write_worst(board, sheet.title, row, digits), find_paper_worst(board, sheet.title, row)
+            text = f"**{text}**" if row in best else text
             line.append(text + ("" if paper is None else f"{gap}({paper:.{digits}f})"))
         lines.append(line)
     return lines
 
 
-def tell_worst(board: Board, panel: str, row: str, digits: int = 2) -> str:
+def write_worst(board: Board, panel: str, row: str, digits: int = 2) -> str:
     """The least mean of a row."""
-    found = board.find_worst(panel, row)
-    return "-" if found is None else board.cells[panel, row, found[0]].word or f"{found[1]:.{digits}f}"
+    spot = board.find_worst(panel, row)
+    return "-" if spot is None else board.cells[spot].word or f"{board.mean(spot):.{digits}f}"
 
 
-def tell_differences(board: Board, sheet: Sheet) -> list[list[str]]:
-    """A line a row: ours less the paper's; bold where it is more than two of the paper's deviations and a point."""
+def write_differences(board: Board, sheet: Sheet) -> list[list[str]]:
+    """Each row's cells less the paper's; bold where they differ by more than two of its deviations and a point."""
     pairs = compare(board)
-    lines = []
-    for row in sheet.rows:
-        found = [pairs.get(sheet.spot(row, column)) for column in sheet.columns]
-        told = ["-" if p is None else f"{p.difference:+.2f}" if p.near else f"**{p.difference:+.2f}**" for p in found]
-        lines.append([row, *told])
-    return lines
+
+    def write(pair: Pair | None) -> str:
+        return "-" if pair is None else f"{pair.difference:+.2f}" if pair.near else f"**{pair.difference:+.2f}**"
+
+    return [[row, *(write(pairs.get(sheet.spot(row, column))) for column in sheet.columns)] for row in sheet.rows]
 
 
-def head_of(board: Board, sheet: Sheet) -> list[str]:
-    return ["rule", *sheet.columns, *([WORST] if board.by_attack and sheet.panel is not None else [])]
+def count_runs(board: Board) -> str:
+    """How much of it is there; a cell with fewer runs than seeds is shown with those it has."""
+    found, wanted = board.found, board.wanted
+    words = f"{found} runs." if found == wanted else f"{found} of {wanted} runs are there."
+    return words + (f" No runs of: {'; '.join(board.absent)}." if board.absent else "")
 
 
-def name_column(board: Board, sheet: Sheet) -> str:
-    """What the columns of a sheet are, for a title: nothing where their names say it."""
-    if board.experiment.columns in ("attack", ""):
-        return ""
-    if board.experiment.columns == "f and rho":
-        return "columns are rho" if (sheet.panel or "").startswith("f=") else "columns are f"
-    return f"columns are {board.experiment.columns}"
-
-
-def tell_counts(board: Board) -> str:
-    """How much of it is there.
-
-    A cell with fewer runs than seeds is shown with those it has.
-    """
-    told = f"{board.found} runs." if board.found == board.wanted else f"{board.found} of {board.wanted} runs are there."
-    return told + (f" No runs of: {'; '.join(board.absent)}." if board.absent else "")
-
-
-def tell_bold(board: Board) -> str:
+def explain_bold(board: Board) -> str:
     """That the best worst case is bold, where one is: not while a row lacks runs."""
     found = board.by_attack and any(board.find_best_worst(panel) for panel in board.panels)
     return " The best worst case is bold." if found else ""
 
 
-def tell_marks(board: Board) -> list[str]:
+def explain_marks(board: Board) -> list[str]:
     """What the marks at numbers mean, of those that there are."""
     counted = [cell for cell in board.cells.values() if not cell.word]
     marks = {
@@ -118,8 +128,3 @@ def tell_marks(board: Board) -> list[str]:
         "‡ Some seeds failed and are not in the mean.": any(c.failed for c in counted),
     }
     return [mark for mark, there in marks.items() if there]
-
-
-def _paper(pair: Pair, digits: int) -> str:
-    # In a terminal's narrow cells the paper's deviation has no room.
-    return f"{pair.paper:.{digits}f} ± {pair.deviation:.{digits}f}" if digits > 1 else f"{pair.paper:.{digits}f}"

@@ -1,6 +1,7 @@
-"""TQ with the true tau (the paper's TQ_t): it is told who is honest, so it exists for experiments only.
+"""TQ with the true tau (the paper's TQ_t): it knows who is honest, so it exists for experiments only.
 
-This file is loaded as a plugin, also in the processes that do the runs; its hash is part of their keys.
+This file is loaded as a plugin, also in the processes that do the runs; its hash is part of their keys. It imports from
+`robagg` alone, so that it need not change when the package does.
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from robagg._core.outcome import Pull
-from robagg._core.sketch import Sketch
-from robagg.rules.tq import TQ
+from robagg import TQ, Pull, Sketch
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class TQTrue(TQ):
         tau^2 = (n-f)/f (|v - xbar|^2 + Var),    Var = (1/h) sum over honest i of |x_i - xbar|^2
 
     Args:
-        f: how many rows may lie.
+        f: how many rows may be Byzantine.
         iterations: steps of the loop.
         honest: how many rows are honest, the first ones; None: all but f.
 
