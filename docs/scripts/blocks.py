@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def put(page: Path, name: str, text: str) -> None:
-    """Write the part of that name anew."""
+    """Write the part of that name again."""
     whole = page.read_text(encoding="utf-8")
     begin, end = f"<!-- {name}: made by make paper-docs -->\n", f"\n<!-- end of {name} -->"
     if begin not in whole or end not in whole:

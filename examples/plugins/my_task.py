@@ -14,7 +14,7 @@ from robagg import Dataset, Settings, Task
 
 @dataclass(frozen=True)
 class Blobs(Task):
-    """Points around the corners of a square, told apart by a small network.
+    """Points around the corners of a square, separated by a small network.
 
     Args:
         spread: how far they lie from their corner.

@@ -1,3 +1,3 @@
-"""The version of the package, for modules below its door."""
+"""The version of the package, for modules that the package itself imports."""
 
 __version__ = "0.1.0"

@@ -42,7 +42,7 @@ from robagg.attacks.base import View
         ("mimic(warmup=1.5)", "warmup must be a whole number >= 1, got 1.5"),
         ("nonfinite(value='big')", "value must be one of mixed, nan, inf, -inf, got 'big'"),
         ("mixed(attacks='ipm+lff')", "unknown attack 'lff' (did you mean 'lf'?)"),
-        ("mixed(attacks='ipm++lf')", "attack is written name or name(parameter=value, ...), got ''"),
+        ("mixed(attacks='ipm++lf')", "attack must be written name or name(parameter=value, ...), got ''"),
         ("mixed(attacks='')", "attacks must be a text such as \"ipm+lf\", got ''"),
         ("mixed(attacks=3)", 'attacks must be a text such as "ipm+lf", got 3'),
         ("mixed(attacks='ipm(c0=\"x\")')", "c0 must be a finite number, got 'x'"),

@@ -135,7 +135,7 @@ def test_list_tells_what_a_parameter_must_be_given(tmp_path: Path) -> None:
 def test_demo_shows_the_table_and_draws_the_picture(tmp_path: Path) -> None:
     picture = tmp_path / "new" / "demo.png"
     said = call("demo", "--rounds", "3", "--workers", "1", "--picture", str(picture))
-    for word in ("TQ", "Mean", "IPM", "worst case", "An attacker picks the lie that hurts most"):
+    for word in ("TQ", "Mean", "IPM", "worst case", "An attacker picks the attack that hurts most"):
         assert word in " ".join(said.split())
     assert picture.read_bytes().startswith(b"\x89PNG")
 
@@ -178,8 +178,8 @@ def test_data_split_shows_who_holds_what(tmp_path: Path) -> None:
         (("run", "--rule", "tq[/x]"), "got 'tq[/x]'"),
         (("run", "--rule", "[red]tq"), "got '[red]tq'"),
         (("run", "--device", "cuda:7"), "no GPU"),
-        (("run", "--device", "foo"), "a device is auto, cpu, cuda or one of several, such as cuda:1, got 'foo'"),
-        (("run", "--device", "mps"), "training runs on cpu or cuda, got 'mps'"),
+        (("run", "--device", "foo"), "device must be auto, cpu, cuda or one of several, such as cuda:1, got 'foo'"),
+        (("run", "--device", "mps"), "device must be cpu or cuda for training, got 'mps'"),
         (("run", "--rate", "1e300"), "rate must be a number above 0 that float32 holds, got 1e+300"),
         (("paper", "table3", "--quick", "--device", "cuda"), "a quick look runs on the CPU; got --device cuda"),
         (("run", "--rho", "2"), "rho must lie in"),

@@ -455,7 +455,7 @@ def test_huber_says_that_far_rows_are_drawn_in() -> None:
     x = draw_rows(9, 3)
     x[8] = 1e6
     verdict = ra.Huber(f=2).explain(x)
-    assert verdict.reasons[8].endswith(": drawn in to tau")
+    assert verdict.reasons[8].endswith(": clipped to tau")
     assert not verdict.rejected.any()
     assert 0 < float(verdict.weights[8]) < 1e-3
 

@@ -226,7 +226,7 @@ def test_a_forgotten_plugin_is_gone(rule: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "error", "words"),
     [
-        ("x = 1", ValueError, "defines nothing to use: wanted a subclass of Rule"),
+        ("x = 1", ValueError, "defines nothing to use: none of its classes derives from Rule"),
         (RULE.replace("Mine", "TQ"), ValueError, "robagg itself has one of that name"),
         (
             RULE + "\n    aliases = ('geometric_median',)",

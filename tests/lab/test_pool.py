@@ -153,7 +153,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_sweep_goes_on(tmp_path: Path, blobs: 
     [
         ({"workers": 0}, "workers must be"),
         ({"threads": 0}, "threads must be"),
-        ({"device": "cpu,cpu"}, "needs a worker"),
+        ({"device": "cpu,cpu"}, "one per device"),
     ],
 )
 def test_options_out_of_range_are_refused(wrong: dict[str, Any], words: str) -> None:
@@ -176,10 +176,10 @@ def test_workers_take_the_devices_in_turn(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_device_that_is_none_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a device is auto, cpu, cuda"):
+    with pytest.raises(ValueError, match="device must be auto, cpu, cuda"):
         sweep([Run(rule="tq")], tmp_path / "a.jsonl", options=Options("foo"))
     for device in ("mps", "meta"):
-        with pytest.raises(ValueError, match=f"training runs on cpu or cuda, got '{device}'"):
+        with pytest.raises(ValueError, match=f"device must be cpu or cuda for training, got '{device}'"):
             sweep([Run(rule="tq")], tmp_path / "a.jsonl", options=Options(device))
     for executor in ("here", "ray"):
         with pytest.raises(ValueError, match=f"several devices need a pool of workers, got executor='{executor}'"):

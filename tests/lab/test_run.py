@@ -151,8 +151,8 @@ def test_a_grid_takes_rules_with_an_f_of_their_own() -> None:
     [
         ({"rules": ["tq", "TQ"]}, "one run twice"),
         ({"rules": "tq", "f": [6, 10]}, r"cannot be run \(rule='tq'.*f=10"),
-        ({"rules": []}, "at least one value, got none for rule"),
-        ({"rules": "tq", "rho": 0.5, "splits": "iid"}, "not both"),
+        ({"rules": []}, "rule must have at least one value, got none"),
+        ({"rules": "tq", "rho": 0.5, "splits": "iid"}, "must not be given both"),
         ({"rules": "tq", "attacks": "lf", "strengths": {"ipm": {"c0": 1}}}, "not among the attacks"),
     ],
 )

@@ -137,7 +137,7 @@ def test_the_median_withstands_what_the_mean_does_not() -> None:
         assert 1 <= batchnorm.update(none, rows, "median", momentum=1.0).item() <= 3
     assert batchnorm.update(none, honest[:2], "median", momentum=1.0).item() == 1.5
     assert batchnorm.update(none, honest, "mean", momentum=1.0).item() == 2
-    with pytest.raises(ValueError, match="by mean or median, got 'mode'"):
+    with pytest.raises(ValueError, match="how must be mean or median, got 'mode'"):
         batchnorm.update(none, honest, "mode")
 
 
@@ -160,5 +160,5 @@ def test_what_cannot_be_converted_or_applied_is_refused_in_a_sentence() -> None:
         batchnorm.convert(nn.Sequential(nn.LazyBatchNorm1d()))
     with pytest.raises(ValueError, match=r"hold s=4 running statistics, got shape \(3,\)"):
         batchnorm.apply(batchnorm.convert(nn.Sequential(nn.BatchNorm1d(2))), torch.zeros(3))
-    with pytest.raises(ValueError, match="more than one value a channel"):
+    with pytest.raises(ValueError, match="more than one value per channel"):
         batchnorm.convert(nn.BatchNorm1d(2))(torch.zeros(1, 2))

@@ -75,5 +75,5 @@ def test_names_are_read_loosely_and_unknown_ones_listed() -> None:
 
 @pytest.mark.parametrize("name", ["cnn", "resnet20"])
 def test_images_too_small_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"needs images of shape \(C, H, W\)"):
+    with pytest.raises(ValueError, match=r"must have the shape \(C, H, W\)"):
         build(name, shape=(1, 2, 2))

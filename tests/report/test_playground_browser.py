@@ -85,7 +85,7 @@ def test_points_can_be_handled_with_the_keyboard(page: Any) -> None:
     assert first.get_attribute("aria-label") != name
     playwright.expect(page.locator("#said[role=status]")).to_have_text(first.get_attribute("aria-label"))
     page.keyboard.press("Enter")
-    playwright.expect(page.locator("#said")).to_contain_text("Liar 1 at")
+    playwright.expect(page.locator("#said")).to_contain_text("Byzantine point 1 at")
     page.keyboard.press("Enter")
     page.keyboard.press("PageDown")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Honest point 2 ")

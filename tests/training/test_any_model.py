@@ -176,7 +176,7 @@ def test_accuracy_counts_every_label_and_refuses_what_it_cannot_count(clients: C
         (nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), clients[0]),
         (nn.Linear(4, 1), clients[0]),  # the largest of one score is always the first
     ):
-        with pytest.raises(ValueError, match=r"test counts labels \(N, \.\.\.\) for which the model has scores"):
+        with pytest.raises(ValueError, match=r"the model must give scores \(N, classes, \.\.\.\)"):
             train(model, clients, "cm", test=test, loss=loss, rounds=2, progress=lambda done, *_: rounds.append(done))
     x, y = clients[0]
     for model, test, words in (

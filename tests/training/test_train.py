@@ -322,7 +322,7 @@ def test_bad_runs_are_refused_with_a_sentence(clients: list[tuple[Tensor, Tensor
         train(small_model(), clients, "tq", loss="hinge")
     with pytest.raises(ValueError, match="clients must be one or more, got none"):
         train(small_model(), [], "tq")
-    with pytest.raises(ValueError, match="client 1 needs as many labels"):
+    with pytest.raises(ValueError, match="client 1 must have as many labels"):
         train(small_model(), [clients[0], (clients[0][0], clients[0][1][:3])], "mean", classes=CLASSES)
     with pytest.raises(ValueError, match=r"f must be a whole number from 0 to n-1.*got n=9, f=0.25"):
         train(small_model(), clients, "cm", f=0.25)  # type: ignore[arg-type]
@@ -336,7 +336,7 @@ def test_arrays_of_double_precision_and_labels_that_are_numbers_train(clients: l
     arrays = [(x.double().numpy(), y.double().numpy()[:, None]) for x, y in clients]
     result = train(nn.Linear(6, 1), arrays, "cm", "ipm", f=1, loss=nn.functional.mse_loss, rounds=3)
     assert weights_of(result).dtype == torch.float32 and torch.isfinite(weights_of(result)).all()
-    with pytest.raises(ValueError, match="test counts labels that are right, which must be whole numbers"):
+    with pytest.raises(ValueError, match="labels of the test set must be whole numbers"):
         train(nn.Linear(6, 1), arrays, "cm", loss=nn.functional.mse_loss, test=arrays[0], rounds=1)
 
 

@@ -148,7 +148,7 @@ def _read_weights(rule: Solver, weights: Any, n: int) -> tuple[list[float], dict
     mixer = next((mixer for mixer in rule.mixers if not mixer.keeps_clients), None)
     if mixer is not None:
         raise ValueError(f"client weights need one row per client, but behind {mixer} a row stands for several")
-    try:  # text and dicts can be gone through too, but nobody means what comes out
+    try:  # iterating text or a dict gives no sizes
         claims = None if isinstance(weights, str | bytes | Mapping) else list(weights)
     except TypeError:
         claims = None

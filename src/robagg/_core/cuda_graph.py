@@ -42,7 +42,7 @@ class Captured:
     def __init__(self, rule: Rule, buffer: Tensor, *, generator: torch.Generator | None = None) -> None:
         if not isinstance(buffer, Tensor) or buffer.ndim != 2 or not buffer.is_cuda:
             came = f"{tuple(buffer.shape)} on {buffer.device}" if isinstance(buffer, Tensor) else type(buffer).__name__
-            raise ValueError(f"a CUDA graph needs its rows in an (n, d) tensor on a CUDA device, got {came}")
+            raise ValueError(f"the rows of a CUDA graph must be an (n, d) tensor on a CUDA device, got {came}")
         self.rule, self.buffer, self.generator = rule, buffer, generator
         self._alarm = torch.zeros((), dtype=torch.bool, device=buffer.device)
         self._graph = torch.cuda.CUDAGraph()
@@ -57,7 +57,7 @@ class Captured:
                 self._value = self._run()
 
     def __call__(self) -> Tensor:
-        """The aggregate, (d,), in a tensor of its own; rows that the graph cannot bear are done the usual way."""
+        """The aggregate, (d,), in a tensor of its own; what the graph cannot compute is done without it."""
         # As in an uncaptured call, a second attempt draws what the first drew.
         mark = self.generator.get_state() if self.generator is not None and self.rule.mixers else None
         self._graph.replay()

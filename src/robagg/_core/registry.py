@@ -149,7 +149,7 @@ def split_call(text: str, kind: str) -> tuple[str, dict[str, Any]]:
                     return name, {key: _literal(k.value) for key, k in zip(keys, node.keywords, strict=True)}
         except (SyntaxError, ValueError, TypeError):
             pass
-    raise ValueError(f"any {kind} is written name or name(parameter=value, ...), got {text!r}")
+    raise ValueError(f"any {kind} must be written name or name(parameter=value, ...), got {text!r}")
 
 
 def _literal(node: ast.expr) -> Any:

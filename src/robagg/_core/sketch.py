@@ -30,7 +30,7 @@ class Sketch:
     blur: Tensor | float = 0.0
     """What rounding alone may make the squared distance of two mixed rows that coincide."""
     unit: float = 1.0
-    """What a length of 1 is here, where rows were scaled to be computed with: parameters that are lengths go by it."""
+    """What a length of 1 is here, where rows were scaled: parameters that are lengths are multiplied by it."""
 
     def centre(self) -> Tensor:
         """Coefficients (n+a,) of the centre itself: the median, where the rule asked for it."""

@@ -119,7 +119,7 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
     for k, row in enumerate(kept):
         if outside[k] and tau is not None:
             reasons[row] = (
-                f"{float(reach[k]):.4g} from the centre, beyond tau {tau:.4g}{': drawn in to tau' if clipped else ''}"
+                f"{float(reach[k]):.4g} from the centre, beyond tau {tau:.4g}{': clipped to tau' if clipped else ''}"
             )
         elif outcome.left is not None and outcome.scale is not None:
             if reason := _describe_filtered(float(outcome.left[k]), float(distances[row]), float(outcome.scale)):

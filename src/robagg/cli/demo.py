@@ -39,7 +39,7 @@ def demo(
     workers: Annotated[int, typer.Option(help="processes at once; 0: one a core")] = 0,
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
-    """Train on digits with 20 clients of which 6 lie: seven robust rules and the mean against four attacks.
+    """Train on digits with 20 clients of which 6 are Byzantine: seven robust rules and the mean against four attacks.
 
     Example:
 
@@ -47,11 +47,11 @@ def demo(
     """
     console = Console()
     console.print(
-        f"[bold]{N} clients learn handwritten digits together; {F} of them lie.[/] "
-        f"Each row is a rule the server may use, each column a lie (rho={RHO}, {rounds} rounds, seed {seed}).\n",
+        f"[bold]{N} clients learn handwritten digits together; {F} of them are Byzantine.[/] "
+        f"Each row is a rule the server may use, each column an attack (rho={RHO}, {rounds} rounds, seed {seed}).\n",
         highlight=False,
     )
-    picture.parent.mkdir(parents=True, exist_ok=True)  # what cannot be written is told before the work
+    picture.parent.mkdir(parents=True, exist_ok=True)  # fail before the work, not after it
     runs = grid(rules=list(RULES), attacks=list(ATTACKS), f=F, rho=RHO, seeds=seed, settings={"rounds": rounds})
     board = Board(console)
     with tempfile.TemporaryDirectory() as folder, Live(board.draw(), console=console, refresh_per_second=8) as live:
@@ -124,8 +124,8 @@ class Board(Watcher):
             return "Some runs failed, so there is no worst case to compare."
         best = max(known, key=lambda title: known[title])
         return (
-            f"An attacker picks the lie that hurts most, so the worst case counts: {best} keeps {known[best]:.1f}% "
-            f"accuracy whatever the liars do here, where the plain mean is left with {known['Mean']:.1f}%."
+            f"An attacker picks the attack that hurts most, so the worst case counts: {best} keeps {known[best]:.1f}% "
+            f"accuracy under every attack here, where the plain mean is left with {known['Mean']:.1f}%."
         )
 
 

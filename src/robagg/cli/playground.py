@@ -13,7 +13,7 @@ from robagg.report import write_playground
 def playground(
     output: Annotated[Path, typer.Option("--output", "-o", help="where the page goes")] = Path("playground.html"),
 ) -> None:
-    """Write a page to try the rules in: drag honest and lying points in the plane and see where each rule lands.
+    """Write a page to try the rules in: drag honest and Byzantine points in the plane and see where each rule lands.
 
     The page is one file and needs no network.
 

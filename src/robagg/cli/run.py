@@ -91,7 +91,7 @@ def run(
     if as_json:
         typer.echo(json.dumps(summarise(result, federation.flat.d)))
     else:
-        tell(console, result, count, f)
+        show_result(console, result, count, f)
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def follow(console: Console, rounds: int) -> Iterator[Report]:
         yield report
 
 
-def tell(console: Console, result: Result, n: int, f: int) -> None:
+def show_result(console: Console, result: Result, n: int, f: int) -> None:
     """The result in a few lines."""
     weights = torch.tensor(result.trace.weights).reshape(len(result.trace.weights), n)  # NaN: not asked in that round
     honest, byzantine = (float(part.nansum(1).mean()) for part in (weights[:, : n - f], weights[:, n - f :]))

@@ -1,4 +1,4 @@
-"""Random crops and flips of a whole batch on its own device, with no word from the host in between."""
+"""Random crops and flips of a whole batch on its own device, without waiting for the host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def crop_and_flip(
         x: (..., C, H, W).
         generator: on the device of `x`; None means torch's default one.
         padding: pixels added on each side, so the largest shift.
-        border: their value, one a channel; none: zeros, the mean pixel of normalised images.
+        border: their value, one per channel; none: zeros, the mean pixel of normalised images.
 
     Example:
         >>> x = torch.rand(2, 5, 3, 8, 8)
@@ -48,7 +48,7 @@ def shift_and_mirror(
         top, left: (B,) integers in 0 to 2 * padding; `padding` means no shift.
         mirrored: (B,) bool.
         padding: pixels added on each side.
-        border: their value, one a channel; none: zeros.
+        border: their value, one per channel; none: zeros.
 
     Example:
         >>> x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])

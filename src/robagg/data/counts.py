@@ -68,7 +68,7 @@ def describe(labels: Tensor, shards: Sequence[Tensor], classes: int, *, f: int =
 def draw(
     labels: Tensor, shards: Sequence[Tensor], classes: int, path: str | Path, *, f: int = 0, title: str = ""
 ) -> Path:
-    """A PNG of stacked bars, one a client, one colour a label; the last f clients are hatched as Byzantine.
+    """A PNG of stacked bars, one per client, with one colour per label; the last f clients are hatched as Byzantine.
 
     Args:
         labels: (N,) integers in 0 to classes - 1.

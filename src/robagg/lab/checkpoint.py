@@ -41,7 +41,7 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         except (OSError, RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError):
-            return None  # torn: the run begins anew
+            return None  # torn: the run begins again
         if saved["environment"] != self.environment:
             return None
         self.before = saved["seconds"]

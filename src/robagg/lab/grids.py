@@ -38,7 +38,7 @@ def grid(
         rho: the heterogeneity of the paper's split.
         n: clients; 0: each task's own number.
         f: Byzantine clients.
-        seeds: one run a seed.
+        seeds: one run per seed.
         mixers: pre-aggregators or chains of them before every rule; "": none.
         strengths: for attacks named here, parameters and their values: `{"alie": {"z": [0.5, 1.0]}}`.
         settings: settings of training and their values; lists are axes here too.
@@ -52,13 +52,15 @@ def grid(
         digits, tq, alie(z=0.5), rho(rho=0.5), n=20, f=2, seed=0, rounds=50
     """
     if splits is not None and rho is not None:
-        raise ValueError(f"give splits or rho, which is short for rho's split, and not both: got {splits!r}, {rho!r}")
+        raise ValueError(
+            f"splits and rho, which is short for rho's split, must not be given both, got {splits!r}, {rho!r}"
+        )
     names = [f"rho(rho={value!r})" for value in _list("rho", rho)] if rho is not None else _list("split", splits)
     chains = [
         f"{mixer} >> {rule}" if mixer else rule for mixer in _list("mixer", mixers) for rule in _list("rule", rules)
     ]
     runs: dict[str, Run] = {}
-    for seed, task, split, clients, liars, changed, rule, attack in itertools.product(
+    for seed, task, split, clients, byzantine, changed, rule, attack in itertools.product(
         _list("seed", seeds),
         _list("task", tasks),
         ["rho"] if splits is None and rho is None else names,
@@ -68,9 +70,11 @@ def grid(
         chains,
         _strengthen([str(attack) for attack in _list("attack", attacks)], strengths or {}),
     ):
-        place = f"rule={rule!r}, attack={attack!r}, task={task!r}, split={split!r}, n={clients!r}, f={liars!r}"
+        place = f"rule={rule!r}, attack={attack!r}, task={task!r}, split={split!r}, n={clients!r}, f={byzantine!r}"
         try:
-            run = Run(rule=rule, attack=attack, task=task, split=split, n=clients, f=liars, seed=seed, settings=changed)
+            run = Run(
+                rule=rule, attack=attack, task=task, split=split, n=clients, f=byzantine, seed=seed, settings=changed
+            )
         except (TypeError, ValueError) as error:
             raise ValueError(f"the grid has a cell that cannot be run ({place}): {error}") from error
         if run.key in runs:
@@ -82,14 +86,14 @@ def grid(
 def _list(name: str, given: Any) -> list[Any]:
     values = list(given) if isinstance(given, Iterable) and not isinstance(given, str | Mapping) else [given]
     if not values:
-        raise ValueError(f"an axis of a grid needs at least one value, got none for {name}")
+        raise ValueError(f"{name} must have at least one value, got none")
     return values
 
 
 def _combine(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every combination of settings; a schedule is a list of pairs by itself, so an axis of schedules nests deeper."""
     if not isinstance(settings, Mapping):
-        raise ValueError(f"settings are wanted by name, such as {{rounds = 50}}, got {settings!r}")
+        raise ValueError(f"settings must be given by name, such as {{rounds = 50}}, got {settings!r}")
     axes = []
     for name, given in settings.items():
         single = name == "schedule" and _depth(given) < 3
@@ -106,19 +110,19 @@ def _depth(value: Any) -> int:
 def _strengthen(given: list[str], strengths: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The attacks, those with strengths once for each combination of them."""
     if not isinstance(strengths, Mapping):
-        raise ValueError(f"strengths are wanted by attack, such as {{alie = {{z = [0.5, 1.0]}}}}, got {strengths!r}")
+        raise ValueError(f"strengths must be given by attack, such as {{alie = {{z = [0.5, 1.0]}}}}, got {strengths!r}")
     by_name = {attack_registry.find(name).name(): axes for name, axes in strengths.items()}
     names = [attack_registry.find(split_call(text, "attack")[0]).name() for text in given]
     for name, axes in by_name.items():
         if name not in names:
             raise ValueError(f"strengths are given for {name!r}, which is not among the attacks: {', '.join(given)}")
         if not isinstance(axes, Mapping):
-            raise ValueError(f"strengths of {name!r} are wanted as parameter = values, got {axes!r}")
+            raise ValueError(f"strengths of {name!r} must be given as parameter = values, got {axes!r}")
     result = []
     for text, name in zip(given, names, strict=True):
         own = split_call(text, "attack")[1]
         free = {key: value for key, value in by_name.get(name, {}).items() if fold(key) not in map(fold, own)}
         for chosen in itertools.product(*([(key, value) for value in _list(key, v)] for key, v in free.items())):
-            told = [f"{key}={value!r}" for key, value in (*own.items(), *chosen)]
-            result.append(f"{name}({', '.join(told)})" if told else text)
+            fields = [f"{key}={value!r}" for key, value in (*own.items(), *chosen)]
+            result.append(f"{name}({', '.join(fields)})" if fields else text)
     return result

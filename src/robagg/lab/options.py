@@ -31,7 +31,9 @@ class Options:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if len(self.devices) > self.workers:
-            raise ValueError(f"each device needs a worker, got device={self.device!r} and workers={self.workers}")
+            raise ValueError(
+                f"workers must be at least one per device, got device={self.device!r} and workers={self.workers}"
+            )
 
     @property
     def devices(self) -> list[str]:

@@ -100,7 +100,7 @@ def load_plugin(path: str | Path) -> Plugin:
 
 
 def load_entry_points() -> list[Plugin]:
-    """Load what installed packages offer in the group `robagg.plugins`; one that fails is told and left out."""
+    """Load what installed packages offer in the group `robagg.plugins`; one that fails warns and is left out."""
     plugins = []
     for point in importlib.metadata.entry_points(group=GROUP):
         try:
@@ -158,7 +158,7 @@ def _admit(module: ModuleType, source: str, digest: str) -> Plugin:
             for cls in defined
             if inspect.isabstract(cls) and any(issubclass(cls, registry.base) for registry in REGISTRIES)
         ]
-        wanted = "wanted a subclass of Rule, Mixer, Attack, Task or Split"
+        wanted = "none of its classes derives from Rule, Mixer, Attack, Task or Split"
         raise ValueError(f"the plugin {source} defines nothing to use: {'; '.join(lacking) or wanted}")
     for registry, cls in found:
         registry.add(cls)

@@ -155,10 +155,10 @@ class Run:
 
 
 def spell(thing: Named, *, full: bool = False) -> str:
-    """The one text of an object: its fields that are not at their default, or all; f and rho are always told.
+    """The one text of an object: its fields that are not at their default, or all; f and rho always stand in it.
 
     In full too, a field that came later (`LATER`) is left out at its default: keys of stored results stay theirs. One
-    of which a revision tells (`REVISED`) is left out of the full text.
+    that a revision stands for (`REVISED`) is left out of the full text.
     `str` leaves an f out that is None; read again under another f it would be another rule.
 
     >>> from robagg import TQ
@@ -167,15 +167,15 @@ def spell(thing: Named, *, full: bool = False) -> str:
     >>> spell(TQ(f=2), full=True)
     'tq(f=2, iterations=10)'
     """
-    told = []
+    shown = []
     for field in dataclasses.fields(cast(Any, thing)):
         value = _plain(getattr(thing, field.name), field.type)
         if full and field.metadata.get("revised"):
             continue
-        told_anyway = (full and not field.metadata.get("later")) or field.name in ("f", "rho")
-        if field.init and (told_anyway or value != field.default):
-            told.append(f"{field.name}={value!r}")
-    return f"{thing.name()}({', '.join(told)})" if told else thing.name()
+        always = (full and not field.metadata.get("later")) or field.name in ("f", "rho")
+        if field.init and (always or value != field.default):
+            shown.append(f"{field.name}={value!r}")
+    return f"{thing.name()}({', '.join(shown)})" if shown else thing.name()
 
 
 def spell_revised(stage: Stage, front: Sequence[Stage]) -> str:
@@ -202,8 +202,8 @@ def shorten(rule: str, f: int) -> str:
     stages = []
     for text in rule.split(" >> "):
         name, given = split_call(text, "rule")
-        told = [f"{key}={value!r}" for key, value in given.items() if (key, value) != ("f", f)]
-        stages.append(f"{name}({', '.join(told)})" if told else name)
+        shown = [f"{key}={value!r}" for key, value in given.items() if (key, value) != ("f", f)]
+        stages.append(f"{name}({', '.join(shown)})" if shown else name)
     return " >> ".join(stages)
 
 

@@ -81,7 +81,7 @@ class Store:
             )
         if strange:
             listed = ", ".join(map(str, strange[:8])) + ", ..." * (len(strange) > 8)
-            contents.notes.append(f"{len(strange)} lines that are no record were skipped: {listed}")
+            contents.notes.append(f"lines that are no record were skipped: {listed}")
         return contents
 
     def __enter__(self) -> Store:

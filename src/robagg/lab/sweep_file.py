@@ -78,7 +78,7 @@ def read_sweep(path: str | Path, *, plugins: Sequence[str | Path] = (), store: s
     content.pop("store", None)
     blocks = content.pop("grid", [{}])
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        raise ValueError(f"{file}: a grid of its own is headed [[grid]], with two brackets; got grid = {blocks!r}")
+        raise ValueError(f"{file}: a grid must be headed [[grid]], with two brackets, got grid = {blocks!r}")
     try:
         above = _read_axes(content)
         runs = [run for block in blocks for run in grid(**_merge(above, _read_axes(block)))]
@@ -96,7 +96,7 @@ def _read_axes(table: dict[str, Any]) -> dict[str, Any]:
         if key not in _SPELLINGS:
             raise ValueError(unknown("key of a sweep", key, [*_AXES, *_OTHERS], [*_SPELLINGS, *_OTHERS]))
         if _SPELLINGS[key] in axes:
-            raise ValueError(f"{key!r} is given twice, in two spellings")
+            raise ValueError(f"{key!r} must be given once, got it in two spellings")
         axes[_SPELLINGS[key]] = value
     return axes
 
@@ -111,5 +111,5 @@ def _merge(above: dict[str, Any], block: dict[str, Any]) -> dict[str, Any]:
         if name in above and name in block:
             merged[name] = above[name] | block[name]
     if "rules" not in merged:
-        raise ValueError("a sweep needs rules, such as rules = ['tq', 'cm']; got none")
+        raise ValueError("a sweep must have rules, such as rules = ['tq', 'cm'], got none")
     return merged

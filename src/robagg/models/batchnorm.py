@@ -49,7 +49,7 @@ class ClientBatchNorm(_BatchNorm):
             return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         count = x.numel() // x.shape[1]
         if count < 2:
-            raise ValueError(f"BatchNorm needs more than one value a channel to go by a batch, got {tuple(x.shape)}")
+            raise ValueError(f"a batch for BatchNorm must have more than one value per channel, got {tuple(x.shape)}")
         # The kernel hands out the mean and 1 / sqrt(variance + eps) it worked with, which saves a second pass.
         output, mean, inverse = torch.native_batch_norm(
             x, self.weight, self.bias, None, None, training=True, momentum=0.0, eps=self.eps
@@ -175,11 +175,11 @@ def apply(model: nn.Module, running: Tensor) -> None:
 
 
 def update(running: Tensor, rows: Tensor, how: str = "mean", momentum: float | Tensor = 0.1) -> Tensor:
-    """The running statistics (s,) after a round in which clients left theirs: (n, s), one row a client. A new tensor.
+    """The running statistics (s,) after a round in which clients left theirs: (n, s), one row per client. A new tensor.
 
     Args:
         running: as they were before.
-        rows: one row a client; only the honest ones for `mean`, which believes everyone: for experiments that
+        rows: one row per client; only the honest ones for `mean`, which believes everyone: for experiments that
             know them.
         how: `mean`: one step towards the mean over the rows. `median`: one step towards the median, coordinate by
             coordinate, the midpoint for even n, which fewer than half of the rows cannot move out of the others'
@@ -198,7 +198,7 @@ def update(running: Tensor, rows: Tensor, how: str = "mean", momentum: float | T
     if how == "median":
         ordered = rows.sort(dim=0).values  # NaN sorts last: the largest of all outliers
         return running.lerp(ordered[(n - 1) // 2] / 2 + ordered[n // 2] / 2, momentum)
-    raise ValueError(f"statistics are updated by {' or '.join(UPDATES)}, got {how!r}")
+    raise ValueError(f"how must be {' or '.join(UPDATES)}, got {how!r}")
 
 
 def _nothing(model: nn.Module) -> Tensor:

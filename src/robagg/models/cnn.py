@@ -25,7 +25,9 @@ class CNN(nn.Sequential):
 
     def __init__(self, classes: int = 10, shape: tuple[int, ...] = (1, 28, 28)) -> None:
         if len(shape) != 3 or min(shape[1:]) < 6:
-            raise ValueError(f"the CNN needs images of shape (C, H, W) with H and W at least 6, got {tuple(shape)}")
+            raise ValueError(
+                f"images for the CNN must have the shape (C, H, W) with H and W at least 6, got {tuple(shape)}"
+            )
         channels, height, width = shape
         features = 64 * ((height - 4) // 2) * ((width - 4) // 2)
         super().__init__(

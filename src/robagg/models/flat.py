@@ -48,7 +48,7 @@ class Flat:
         kinds = {(p.dtype, str(p.device)) for p in trainable.values()}
         if len(kinds) > 1:
             found = " and ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
-            raise ValueError(f"one flat vector needs one dtype and one device for all parameters, got {found}")
+            raise ValueError(f"all parameters must have one dtype and one device, got {found}")
         self.names: tuple[str, ...] = tuple(trainable)
         self.parameters: tuple[nn.Parameter, ...] = tuple(trainable.values())
         self.shapes: tuple[torch.Size, ...] = tuple(p.shape for p in self.parameters)
@@ -63,7 +63,7 @@ class Flat:
         """Lay tensors shaped like the parameters end to end: (d,).
 
         Args:
-            tensors: one a parameter, in the order of `names`, such as `torch.autograd.grad` gives.
+            tensors: one per parameter, in the order of `names`, such as `torch.autograd.grad` gives.
             out: (d,), written in place: a row of a stack.
 
         Example:
@@ -82,7 +82,7 @@ class Flat:
             {'weight': (2, 3), 'bias': (2,)}
         """
         self._check(vector)
-        # One split, not one slice a parameter: its backward is one concatenation, not a padded vector a parameter.
+        # One split, not a slice per parameter: its backward is one concatenation, not a padded vector per parameter.
         parts = torch.split(vector, self.sizes, dim=-1)
         triples = zip(self.names, parts, self.shapes, strict=True)
         return {name: part.view(*part.shape[:-1], *shape) for name, part, shape in triples}
@@ -97,10 +97,12 @@ class Flat:
         """
         p = self.parameters[0]
         if vector.ndim != 1 or not vector.is_contiguous():
-            raise ValueError(f"bind needs one contiguous vector, got shape {tuple(vector.shape)}")
+            raise ValueError(
+                f"the vector to bind must be contiguous and of one dimension, got shape {tuple(vector.shape)}"
+            )
         if (vector.dtype, vector.device) != (p.dtype, p.device):
             raise ValueError(
-                f"bind needs a vector of {p.dtype} on {p.device} like the parameters, "
+                f"the vector to bind must be of {p.dtype} on {p.device} like the parameters, "
                 f"got {vector.dtype} on {vector.device}"
             )
         for parameter, view in zip(self.parameters, self.views(vector.detach()).values(), strict=True):

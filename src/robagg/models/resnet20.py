@@ -51,7 +51,9 @@ class ResNet20(nn.Module):
     def __init__(self, classes: int = 10, shape: tuple[int, ...] = (3, 32, 32)) -> None:
         super().__init__()
         if len(shape) != 3 or min(shape[1:]) < 4:
-            raise ValueError(f"ResNet-20 needs images of shape (C, H, W) with H and W at least 4, got {tuple(shape)}")
+            raise ValueError(
+                f"images for ResNet-20 must have the shape (C, H, W) with H and W at least 4, got {tuple(shape)}"
+            )
         self.conv = nn.Conv2d(shape[0], 16, 3, padding=1, bias=False)
         self.bn = nn.BatchNorm2d(16)
         self.stage1 = nn.Sequential(Block(16, 16, 1), Block(16, 16, 1), Block(16, 16, 1))

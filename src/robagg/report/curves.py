@@ -1,4 +1,4 @@
-"""Accuracy over the rounds, a panel an attack, a line a rule."""
+"""Accuracy over the rounds: one panel per attack, one line per rule."""
 
 from __future__ import annotations
 

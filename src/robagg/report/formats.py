@@ -17,7 +17,7 @@ def render(tables: Sequence[Table], form: str = "terminal", *, worst: bool | Non
 
     Args:
         tables: what `tabulate` made.
-        form: terminal, markdown, latex (booktabs) or csv (a line a cell, for all tables at once).
+        form: terminal, markdown, latex (booktabs) or csv (one line per cell, for all tables at once).
         worst: a column with the worst case; None: where columns are attacks.
         digits: behind the point.
 
@@ -31,7 +31,7 @@ def render(tables: Sequence[Table], form: str = "terminal", *, worst: bool | Non
         tq      91.00 ± 1.41  80.00  80.00
     """
     if form not in FORMATS:
-        raise ValueError(f"a format is one of {', '.join(FORMATS)}; got {form!r}")
+        raise ValueError(f"the format must be one of {', '.join(FORMATS)}, got {form!r}")
     if form == "csv":
         return _list_cells(tables)
     return "\n\n".join(_render(table, form, worst, digits) for table in tables)
@@ -56,11 +56,11 @@ def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
             cell = table.cells.get((row, column))
             sound = cell is not None and not cell.failed and not cell.word and cell.mean == best[column]
             bold = form != "terminal" and len(table.rows) > 1 and sound
-            line.append(_tell(cell, digits, form, bold))
+            line.append(_format_cell(cell, digits, form, bold))
         if least:
             cell = table.find_worst(row)
             whole = all(_is_known(table.cells.get((row, column))) for column in table.columns)
-            text = _tell(cell, digits, form, False, spread=False)
+            text = _format_cell(cell, digits, form, False, spread=False)
             line.append(text if whole or cell is None or cell.word else f"{text}*")
         lines.append(line)
     return "\n".join(
@@ -68,7 +68,7 @@ def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
     )
 
 
-def _tell(cell: Cell | None, digits: int, form: str, bold: bool, spread: bool = True) -> str:
+def _format_cell(cell: Cell | None, digits: int, form: str, bold: bool, spread: bool = True) -> str:
     if cell is None or cell.word:
         return "-" if cell is None else cell.word
     sign = r"$\pm$" if form == "latex" else "±"
@@ -127,7 +127,7 @@ def _typeset(title: str, head: list[str], lines: list[list[str]]) -> str:
 
 
 def _list_cells(tables: Sequence[Table]) -> str:
-    """A line a cell under one head, so that a spreadsheet can turn it as it likes."""
+    """One line per cell under one head, so that a spreadsheet can turn it as it likes."""
     names = list(dict.fromkeys(name for table in tables for name, _ in table.group))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

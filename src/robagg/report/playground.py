@@ -9,7 +9,7 @@ MODULES = ("rules", "scenes", "about", "plot", "panel", "world", "show", "hands"
 
 
 def write_playground() -> str:
-    """One self-contained page: nothing is loaded from anywhere, and the browser is told so.
+    """One self-contained page: nothing is loaded from anywhere, and the page says so to the browser.
 
     Example:
         >>> page = write_playground()

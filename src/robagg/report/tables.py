@@ -47,7 +47,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells by row and column; all else is the same in all of them, and told in the title."""
+    """Cells by row and column; all else is the same in all of them, and stands in the title."""
 
     title: str
     group: tuple[tuple[str, Any], ...]
@@ -81,8 +81,8 @@ def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", colu
         if flat and not any(axis in record for record in flat):
             known = [*_SPEC, "rho", "mixers", "core", *_settings(flat)]
             raise ValueError(
-                f"{axis!r} is not in the records; rows and columns are one of {', '.join(known)}, or a parameter of an "
-                "attack, such as alie.z"
+                f"rows and columns must be one of {', '.join(known)}, or a parameter of an attack, such as alie.z, "
+                f"got {axis!r}, which no record has"
             )
     by_rho = "rho" in (rows, columns)
     hidden = {rows, columns}
@@ -92,8 +92,8 @@ def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", colu
         grouping += [name for name in ("mixers", "core") if name not in (rows, columns)]
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in flat:
-        told = {**record, "split": _hide_rho(record)} if by_rho else record
-        groups.setdefault(tuple(_freeze(told.get(name)) for name in grouping), []).append(record)
+        shown = {**record, "split": _hide_rho(record)} if by_rho else record
+        groups.setdefault(tuple(_freeze(shown.get(name)) for name in grouping), []).append(record)
     tables = []
     for values, members in groups.items():
         group = tuple((name, value) for name, value in zip(grouping, values, strict=True) if value not in (None, ""))
@@ -137,14 +137,14 @@ def _read_default(record: Mapping[str, Any], parameter: str) -> Any:
 
 def list_troubles(records: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence for each run that failed or diverged."""
-    told = []
+    troubles = []
     for r in records:
         place = f"{r['task']}, {r['method']}, {r['attack']}, {r['split']}, n={r['n']}, f={r['f']}, seed={r['seed']}"
         if r["status"] != "ok":
-            told.append(f"failed: {place}: {r.get('error', '')}")
+            troubles.append(f"failed: {place}: {r.get('error', '')}")
         elif r["diverged"] is not None:
-            told.append(f"diverged in round {r['diverged']}: {place}")
-    return told
+            troubles.append(f"diverged in round {r['diverged']}: {place}")
+    return troubles
 
 
 def _settings(records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -167,9 +167,9 @@ def _freeze(value: Any) -> Any:
 
 def sum_up(runs: Sequence[Mapping[str, Any]]) -> Cell:
     done = [r for r in runs if r["status"] == "ok"]
-    told = [0.0 if r["diverged"] is not None else r["accuracy"] for r in done]
+    counted = [0.0 if r["diverged"] is not None else r["accuracy"] for r in done]
     wild = sum(r["diverged"] is not None for r in done)
-    return Cell(tuple(value for value in told if value is not None), wild, len(runs) - len(done))
+    return Cell(tuple(value for value in counted if value is not None), wild, len(runs) - len(done))
 
 
 def _rank(value: Any) -> tuple[bool, float, str]:

@@ -43,6 +43,6 @@ class Krum(GramRule):
 
 def score(sketch: Sketch) -> Tensor:
     """Each row's sum of squared distances (n,) to its n-f nearest rows."""
-    # Behind a pre-aggregator the matrix is symmetric only up to rounding, and ties must not go by that.
+    # Behind a pre-aggregator the matrix is symmetric only up to rounding, and ties must not be settled by that.
     squared, _ = replace(sketch, gram=torch.maximum(sketch.gram, sketch.gram.T)).neighbours()
     return squared.sum(dim=1)

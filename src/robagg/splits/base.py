@@ -25,7 +25,7 @@ class Split(Named, ABC):
     """
 
     def split(self, labels: Tensor, n: int, f: int, *, generator: torch.Generator) -> list[Tensor]:
-        """Indices into the training set, one int64 tensor a client.
+        """Indices into the training set, one int64 tensor per client.
 
         The honest shards do not overlap. A Byzantine shard is drawn from the whole training set, without
         replacement, and is as large as an honest one is on average.
@@ -37,9 +37,11 @@ class Split(Named, ABC):
             generator: all that is random comes from it.
         """
         if labels.ndim != 1 or labels.is_floating_point():
-            raise ValueError(f"labels must be one integer a sample, got {labels.dtype} of shape {tuple(labels.shape)}")
+            raise ValueError(
+                f"labels must be one integer per sample, got {labels.dtype} of shape {tuple(labels.shape)}"
+            )
         if not 0 <= f < n:
-            raise ValueError(f"a split needs 0 <= f < n, so that someone is honest, got n={n}, f={f}")
+            raise ValueError(f"f must be from 0 to n-1, so that a client is honest, got n={n}, f={f}")
         h = n - f
         if len(labels) < h:
             raise ValueError(f"{h} honest clients need at least {h} samples, got {len(labels)}")

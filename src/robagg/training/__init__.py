@@ -55,7 +55,7 @@ def train(
         augment: a function of (batch, generator).
         seed: sets the batches, dropout and the attack, each through its own generator.
         device: "auto", "cpu", "cuda".
-        progress: told after each round (rounds done, rounds in all, the last accuracy).
+        progress: called after each round (rounds done, rounds in all, the last accuracy).
         settings: the fields of `Settings`: rounds, batch, momentum, rate, schedule, local_steps, share, ...
 
     Example:
@@ -90,7 +90,7 @@ def train(
     )
     held = None if test is None else (_read(test[0], dtype), _read_labels(test[1], dtype))
     if held is not None and held[1].is_floating_point():
-        raise ValueError(f"test counts labels that are right, which must be whole numbers, got {held[1].dtype}")
+        raise ValueError(f"labels of the test set must be whole numbers, got {held[1].dtype}")
     return Loop(federation, held, progress=progress).run()
 
 
@@ -112,11 +112,11 @@ def choose_device(device: str | torch.device) -> torch.device:
     try:
         chosen = torch.device(device)
     except RuntimeError as error:
-        raise ValueError(f"a device is auto, cpu, cuda or one of several, such as cuda:1, got {device!r}") from error
+        raise ValueError(f"device must be auto, cpu, cuda or one of several, such as cuda:1, got {device!r}") from error
     if chosen.type not in ("cpu", "cuda"):
-        raise ValueError(f"training runs on cpu or cuda, got {device!r}")
+        raise ValueError(f"device must be cpu or cuda for training, got {device!r}")
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device {device} was asked for, but torch finds no GPU here; there is: cpu")
+        raise ValueError(f"device must be cpu where torch finds no GPU, as here, got {device}")
     return chosen
 
 

@@ -11,7 +11,7 @@ from robagg.models import batchnorm
 from robagg.training.gradients.layout import channels_last
 
 TEST_BATCH = 128
-"""The most samples that are evaluated together where BatchNorm goes by them."""
+"""The most samples that are evaluated together where BatchNorm normalises by their own statistics."""
 
 
 @torch.no_grad()
@@ -21,7 +21,7 @@ def measure_accuracy(model: nn.Module, test: tuple[Tensor, Tensor], *, by_batch:
     Args:
         model: comes back in training mode.
         test: (x, y) on the model's device.
-        by_batch: whether BatchNorm goes by the statistics of each test batch instead of the running ones.
+        by_batch: whether BatchNorm normalises by the statistics of each test batch instead of the running ones.
 
     Example:
         >>> measure_accuracy(nn.Identity(), (torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([0, 1])))
@@ -47,7 +47,7 @@ def _choose_labels(output: Any, y: Tensor) -> Tensor:
     if shape is None or len(shape) < 2 or shape[1] < 2 or shape[:1] + shape[2:] != tuple(y.shape):
         got = f"outputs {shape}" if shape is not None else f"{type(output).__name__} as output"
         raise ValueError(
-            "test counts labels (N, ...) for which the model has scores (N, classes, ...) of two classes or more, got "
+            "the model must give scores (N, classes, ...) of two classes or more for labels (N, ...), got "
             f"labels {tuple(y.shape)} and {got}"
         )
     labels: Tensor = output.argmax(1)

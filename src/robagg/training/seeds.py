@@ -1,4 +1,4 @@
-"""One generator a purpose, so that changing the attack does not change the batches."""
+"""One generator per purpose, so that changing the attack does not change the batches."""
 
 from __future__ import annotations
 

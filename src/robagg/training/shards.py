@@ -15,7 +15,7 @@ class Shards:
         for i, (x, y) in enumerate(clients):
             if len(x) != len(y) or not len(x):
                 raise ValueError(
-                    f"client {i} needs as many labels as samples and at least one, got {len(x)} and {len(y)}"
+                    f"client {i} must have as many labels as samples and at least one, got {len(x)} and {len(y)}"
                 )
         self.x = torch.cat([x for x, _ in clients]).to(device)
         self.y = torch.cat([y for _, y in clients]).to(device)

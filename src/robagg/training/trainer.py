@@ -19,7 +19,7 @@ from robagg.training.graph import capture
 from robagg.training.trace import CURVES, Trace, stride
 
 Progress = Callable[[int, int, float | None], None]
-"""Told after each round: rounds done, rounds in all, the last accuracy."""
+"""Called after each round: rounds done, rounds in all, the last accuracy."""
 Checkpoint = dict[str, Any]
 
 
@@ -76,7 +76,7 @@ class Loop:
     def _run(self, resume: Checkpoint | None) -> Result:
         federation, settings = self.federation, self.federation.settings
         begin, start = time.perf_counter(), 0
-        if self.test is not None:  # what cannot be counted is told before the first round
+        if self.test is not None:  # what cannot be counted raises before the first round
             federation.accuracy((self.test[0][:2], self.test[1][:2]))
         if resume is not None:
             federation.restore(resume["federation"])
@@ -92,7 +92,7 @@ class Loop:
                 self._stop(t - 1, "the weights are not finite")
             if self.test is not None and finite:
                 self.curve.append((t, federation.accuracy(self.test)))
-            self._tell(t)
+            self._report(t)
             if self.checkpoint is not None and self.diverged is None:
                 self.checkpoint(
                     {
@@ -152,14 +152,14 @@ class Loop:
                 seen = (federation.weights.cpu(), federation.dropped.cpu(), federation.reach.cpu())
                 self.trace.add(k, float(federation.loss), tau, *seen)
             if k + 1 < stop:
-                self._tell(k + 1)
+                self._report(k + 1)
         return stop
 
     def _stop(self, k: int, why: str) -> None:
         self.diverged = k
         self.notes.append(f"stopped in round {k}: {why}")
 
-    def _tell(self, t: int) -> None:
+    def _report(self, t: int) -> None:
         if self.progress is not None:
             self.progress(t, self.federation.settings.rounds, self.curve[-1][1] if self.curve else None)
 

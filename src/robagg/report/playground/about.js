@@ -8,7 +8,7 @@ export const ABOUT = {
   krum: { title: "Krum", shape: "cross", text: "is one of the points: the one with the closest company of n - f." },
   cm: { title: "CM", shape: "down", text: "takes the median of each coordinate for itself." },
   tm: { title: "TM", shape: "hexagon", text: "drops, per coordinate, the f largest and f smallest values, and averages the rest." },
-  mean: { title: "Mean", shape: "plus", text: "averages everything: a single liar moves it anywhere." },
+  mean: { title: "Mean", shape: "plus", text: "averages everything: a single Byzantine client moves it anywhere." },
 };
 
 const polygon = (count, turn) =>

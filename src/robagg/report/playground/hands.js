@@ -30,7 +30,7 @@ export function add(liar, place) {
   choose(state.points.length - 1);
 }
 
-// f goes along with the number of liars until somebody sets it.
+// f goes along with the number of Byzantine points until somebody sets it.
 function recount() {
   if (state.follow) state.f = Math.min(countLiars(), mostLiars(state.points.length));
 }

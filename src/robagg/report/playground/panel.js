@@ -48,12 +48,12 @@ export function summarise(results, points) {
   const liars = points.filter((p) => p.liar).length;
   const ends = `${ABOUT[best.name].title} lands nearest to the honest mean (${tell(best.off)} off)`;
   const others = best === worst ? "" : `, ${ABOUT[worst.name].title} farthest (${tell(worst.off)})`;
-  return `${liars} of ${points.length} points lie. ${ends}${others}.`;
+  return `${liars} of ${points.length} points are Byzantine. ${ends}${others}.`;
 }
 
 const LEGEND = [
   ["point honest", "an honest point", "M-5.5 0a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0 -11 0Z"],
-  ["point liar", "a liar (Byzantine)", outline("up", 6.5)],
+  ["point liar", "a Byzantine client", outline("up", 6.5)],
   ["point honest unheard", "hollow: it has no weight in the rule looked at", "M-5.5 0a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0 -11 0Z"],
   ["result honest", "the mean of the honest points: where a rule should land", "M-8 0H8M0 -8V8"],
   ["tau tq", "the circle of tau: TQ believes who is inside, Huber draws in who is outside", "M-8 5A11 11 0 0 1 8 5"],

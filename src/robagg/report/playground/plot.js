@@ -136,7 +136,7 @@ export function drawResults(layer, spots, points, view, size) {
   layer.replaceChildren(...nodes);
 }
 
-// A point that can be taken hold of: a circle for the honest, a triangle for liars.
+// A point that can be taken hold of: a circle for the honest, a triangle for the Byzantine.
 export function makePoint() {
   return make("g", { class: "point", role: "button" }, make("circle", { r: REACH, class: "reach" }), make("path", {}));
 }

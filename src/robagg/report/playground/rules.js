@@ -1,4 +1,4 @@
-// The rules in the plane, written from their definitions. A point is [x, y]; a rule gets n of them, of which f may lie.
+// The rules in the plane, written from their definitions. A point is [x, y]; a rule gets n of them, of which f may be Byzantine.
 // Every rule answers { value, path, taus, inside, weights, rest }: the iterates (the start first), the radius and who was
 // inside it in each step, each point's share in the value, and the share of the point it started from.
 
@@ -25,7 +25,7 @@ export function spread(points) {
   return sum([0, 1].map((j) => median(points.map((p) => Math.abs(p[j] - m[j]))) ** 2));
 }
 
-// tau^2 = (n - f)/f (|v - m|^2 + V), with V no less than `least`; without liars everyone is believed.
+// tau^2 = (n - f)/f (|v - m|^2 + V), with V no less than `least`; without Byzantine clients everyone is believed.
 export function radius(points, f, v, least) {
   if (f === 0) return Infinity;
   const squared = distance(v, middle(points)) ** 2 + Math.max(spread(points), least);
@@ -147,7 +147,7 @@ export const mostLiars = (n) => (n - 1) >> 1;
 // What NNM puts in the points' place: the mean of each one's n - f nearest.
 export const mix = (points, f) => neighbours(points, f).map((near) => mean(near.map((i) => points[i])));
 
-// A rule by its name; `nnm` mixes the points first, and weights are then told for the points as they were sent.
+// A rule by its name; `nnm` mixes the points first, and weights are then those of the points as they were sent.
 export function aggregate(name, points, { f, iterations = 10, start = "median", nnm = false }) {
   if (!Object.hasOwn(RULES, name)) throw new Error(`a rule is wanted, one of ${NAMES.join(", ")}; got ${name}`);
   if (!(f >= 0 && f <= mostLiars(points.length))) {

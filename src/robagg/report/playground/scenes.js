@@ -56,7 +56,7 @@ const quiet = (next) => honest(cloud(next, 15, [1, 1], 1.2));
 export const SCENES = {
   good: {
     title: "Fig. 1, good start",
-    text: "Nine of nineteen lie together. TQ starts at the median and walks onto the honest mean; Huber is pulled aside.",
+    text: "Nine of nineteen are Byzantine and stand together. TQ starts at the median and walks onto the honest mean; Huber is pulled aside.",
     draw: figure1,
     rules: ["tq", "huber", "mean"],
     iterations: 100,
@@ -71,28 +71,28 @@ export const SCENES = {
     start: "mean",
   },
   far: {
-    title: "Far liars",
-    text: "Liars far away move the mean most. For TQ it makes no difference how far they are: beyond tau they have no pull.",
+    title: "Far attackers",
+    text: "Attackers far away move the mean most. For TQ it makes no difference how far they are: beyond tau they have no pull.",
     draw: far,
     first: 1,
     rules: ["tq", "huber", "rfa", "cm", "mean"],
   },
   near: {
     title: "Near colluders",
-    text: "TQ's weak side: most honest points agree, so tau is small and cuts off the others, while the liars stay inside.",
+    text: "TQ's weak side: most honest points agree, so tau is small and cuts off the others, while the Byzantine ones stay inside.",
     draw: near,
     first: 1,
     rules: ["tq", "huber", "cm", "mean"],
   },
   groups: {
     title: "Honest but different",
-    text: "Honest clients with different data form groups, and liars stand beside one. TQ and Krum fall for it; try NNM.",
+    text: "Honest clients with different data form groups, and attackers stand beside one. TQ and Krum fall for it; try NNM.",
     draw: groups,
     rules: ["tq", "huber", "krum", "cm"],
   },
   nobody: {
-    title: "Nobody lies",
-    text: "What caution costs: told of liars that are not there, every rule but the mean ends a little off.",
+    title: "Nobody attacks",
+    text: "What caution costs: set up for attackers that are not there, every rule but the mean ends a little off.",
     draw: quiet,
     f: 5,
     rules: ["tq", "krum", "cm", "tm", "mean"],

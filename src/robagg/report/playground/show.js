@@ -14,7 +14,7 @@ function drawPoints(results) {
   while (layer.children.length < state.points.length) layer.append(makePoint());
   const looked = results.find((result) => result.name === state.look);
   state.points.forEach((point, i) => {
-    const label = `${point.liar ? "Liar" : "Honest point"} ${i + 1} at ${tell(point.x)}, ${tell(point.y)}`;
+    const label = `${point.liar ? "Byzantine point" : "Honest point"} ${i + 1} at ${tell(point.x)}, ${tell(point.y)}`;
     const how = { label, chosen: i === state.chosen, weight: weigh(looked, i), view: state.view, size: size() };
     dressPoint(layer.children[i], point, how);
   });
@@ -53,8 +53,8 @@ function showControls() {
     find(id).value = value;
     find(`${id}-out`).textContent = value;
   }
-  const most = `${n} points, ${liars} of them lie; f can be at most ${mostLiars(n)}.`;
-  find("count").textContent = liars > state.f ? `${most} More lie than the rules are told of.` : most;
+  const most = `${n} points, ${liars} of them Byzantine; f can be at most ${mostLiars(n)}.`;
+  find("count").textContent = liars > state.f ? `${most} That is more than the rules tolerate.` : most;
   find("start").value = state.start;
   find("nnm").checked = state.nnm;
   const names = NAMES.filter((name) => state.rules.includes(name));

@@ -75,7 +75,7 @@ def stands_alone(model: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], x: 
         calm = torch.equal(drawn[0], torch.get_rng_state()) and drawn[1] == random.getstate()
         calm &= repr(drawn[2]) == repr(np.random.get_state(legacy=True))
         return calm and torch.equal(first, again) and all(map(torch.equal, buffers, twin.buffers()))
-    except Exception:  # whatever a model cannot do as a copy, it may do as itself: there its error will be told
+    except Exception:  # whatever a model cannot do as a copy, it may do as itself: there its error will be raised
         return False
     finally:
         torch.set_rng_state(drawn[0])

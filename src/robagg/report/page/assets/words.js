@@ -11,7 +11,7 @@ const GLOSSARY = {
   'pre-aggregator':
     'A step before the rule that mixes the vectors, such as nnm, which replaces each by the mean of its nearest ones.',
   attack: 'What the Byzantine clients send. “none” is the control: they copy honest clients.',
-  f: 'How many clients are Byzantine. The rule is told the same number.',
+  f: 'How many clients are Byzantine. The rule tolerates the same number.',
   rho: 'How unequal the honest clients’ data are: 0 deals labels evenly, 1 gives each client one label or a few.',
   accuracy:
     'Percent of the test set that the shared model gets right after the last round: mean ± standard deviation over the seeds.',

@@ -138,7 +138,7 @@ def batch_norm(layer: ClientBatchNorm, through: Pass, x: Tensor) -> Tensor:
         raise RuntimeError("BatchNorm in evaluation has no statistics of its clients to show")
     count = x.numel() // (x.shape[1] * through.clients)
     if count < 2:
-        raise ValueError(f"BatchNorm needs more than one value a channel in training, got {count}")
+        raise ValueError(f"a batch for BatchNorm must have more than one value per channel in training, got {count}")
     output, statistics = _normalise(layer, through, x, norm.choose(x, fused=through.fused))
     if layer.running_mean is not None:
         through.statistics[layer] = statistics

@@ -41,7 +41,7 @@ def _pool(  # type: ignore[no-untyped-def]
     which = tl.zeros((BLOCK,), dtype=tl.int32)
     for k in tl.static_range(1, KH * KW):
         value = tl.load(x + corner + (k // KW * W + k % KW) * C, mask=keep, other=0.0)
-        better = (value > best) | (value != value)  # NaN is told, as torch tells it
+        better = (value > best) | (value != value)  # NaN comes out, as it does in torch
         best = tl.where(better, value, best)
         which = tl.where(better, k, which)
     tl.store(out + at, best, mask=keep)
