@@ -8,16 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group
-from rich.live import Live
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
 
-from robagg.lab import Options, Run, Watcher, grid, sweep
-from robagg.lab.store import Record
+from robagg.cli.screen import RichScreen
+from robagg.lab import Options, grid, load, sweep
 from robagg.report.curves import draw_curves
+from robagg.report.tables import Table, tabulate
 
 RULES = {
     "mean": "Mean",
@@ -45,91 +40,53 @@ def demo(
 
         robagg demo --picture curves.png
     """
-    console = Console()
-    console.print(
-        f"[bold]{N} clients learn handwritten digits together; {F} of them are Byzantine.[/] "
-        f"Each row is a rule the server may use, each column an attack (rho={RHO}, {rounds} rounds, seed {seed}).\n",
-        highlight=False,
+    screen = RichScreen()
+    screen.say(
+        f"{N} clients learn handwritten digits together; {F} of them are Byzantine. "
+        f"Each row is a rule the server may use, each column an attack (rho={RHO}, {rounds} rounds, seed {seed}).\n"
     )
     picture.parent.mkdir(parents=True, exist_ok=True)  # fail before the work, not after it
     runs = grid(rules=list(RULES), attacks=list(ATTACKS), f=F, rho=RHO, seeds=seed, settings={"rounds": rounds})
-    board = Board(console)
-    with tempfile.TemporaryDirectory() as folder, Live(board.draw(), console=console, refresh_per_second=8) as live:
-        board.live = live
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "demo.jsonl"
         options = Options(device="cpu", workers=workers or os.cpu_count() or 1)
-        summary = sweep(runs, Path(folder) / "demo.jsonl", options=options, watcher=board)
-        live.update(board.draw(done=True))
+        summary = sweep(runs, store, options=options, watcher=screen.watch(store))
+        records = load(store)
     if summary.stopped:
         raise typer.Exit(130)
+    table = tabulate(records)[0]
+    lines = [
+        [title, *(_format(table, name, attack) for attack in ATTACKS), _format(table, name)]
+        for name, title in RULES.items()
+    ]
+    screen.say("")
+    screen.table("accuracy, %", ["rule", *map(str.upper, ATTACKS), "worst case"], lines)
     for record in summary.failed:
-        said = f"{record['spec']['rule']} against {record['spec']['attack']} failed: {record['error']}"
-        console.print(said, style="red", markup=False)
-    console.print(f"\n{board.conclude()}", highlight=False)
+        screen.say(f"{record['spec']['rule']} against {record['spec']['attack']} failed: {record['error']}", "red")
+    screen.say(conclude(table))
+    done = {(record["method"], record["attack"]): record["curve"] for record in records if record["status"] == "ok"}
     curves = {
-        attack: {RULES[name]: board.records[name, attack]["curve"] for name in RULES if (name, attack) in board.records}
+        attack: {title: done[name, attack] for name, title in RULES.items() if (name, attack) in done}
         for attack in ATTACKS
     }
     draw_curves(curves, picture, title=f"digits, n={N}, f={F}, rho={RHO}", emphasise="TQ")
-    console.print(
-        f"Accuracy over the rounds: [bold]{escape(str(picture.resolve()))}[/] ({summary.seconds:.0f} s)",
-        highlight=False,
+    screen.say(f"Accuracy over the rounds: {picture.resolve()} ({summary.seconds:.0f} s)")
+
+
+def conclude(table: Table) -> str:
+    """One sentence of what the table means."""
+    worst = {title: table.find_worst(name) for name, title in RULES.items()}
+    known = {title: cell.mean for title, cell in worst.items() if cell is not None and cell.mean is not None}
+    if len(known) < len(RULES) or any(cell.failed for cell in table.cells.values()):
+        return "Some runs failed, so there is no worst case to compare."
+    best = max(known, key=lambda title: known[title])
+    return (
+        f"An attacker picks the attack that hurts most, so the worst case counts: {best} keeps {known[best]:.1f}% "
+        f"accuracy under every attack here, where the plain mean is left with {known['Mean']:.1f}%."
     )
 
 
-class Board(Watcher):
-    """The table of results as they come in."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.records: dict[tuple[str, str], Record] = {}
-        self.live: Live | None = None
-        self.bar = Progress(
-            TextColumn("runs"), MofNCompleteColumn(), BarColumn(), TimeRemainingColumn(), console=console
-        )
-        self.task = self.bar.add_task("", total=len(RULES) * len(ATTACKS))
-
-    def finish(self, run: Run, record: Record) -> None:
-        self.records[run.rule.split("(")[0], run.attack] = record
-        self.bar.advance(self.task)
-        if self.live is not None:
-            self.live.update(self.draw())
-
-    def accuracy(self, rule: str, attack: str) -> float | None:
-        """What a run came to, 0 where it diverged; None while it is not there, or where it failed."""
-        record = self.records.get((rule, attack), {})
-        return record.get("accuracy") if record.get("diverged") is None else 0.0
-
-    def worst(self, rule: str) -> float | None:
-        """The least accuracy over all attacks; None while one is missing."""
-        found = [self.accuracy(rule, attack) for attack in ATTACKS]
-        known = [value for value in found if value is not None]
-        return min(known) if len(known) == len(found) else None
-
-    def draw(self, done: bool = False) -> Group:
-        table = Table(box=None, padding=(0, 2))
-        table.add_column("rule")
-        for attack in ATTACKS:
-            table.add_column(attack.upper(), justify="right")
-        table.add_column("worst case", justify="right", style="bold")
-        for name, title in RULES.items():
-            cells = [_colour(self.accuracy(name, attack)) for attack in ATTACKS]
-            table.add_row(title, *cells, _colour(self.worst(name)))
-        return Group(table) if done else Group(table, self.bar)
-
-    def conclude(self) -> str:
-        """One sentence of what the table means."""
-        worst = {title: self.worst(name) for name, title in RULES.items()}
-        known = {title: value for title, value in worst.items() if value is not None}
-        if len(known) < len(RULES):
-            return "Some runs failed, so there is no worst case to compare."
-        best = max(known, key=lambda title: known[title])
-        return (
-            f"An attacker picks the attack that hurts most, so the worst case counts: {best} keeps {known[best]:.1f}% "
-            f"accuracy under every attack here, where the plain mean is left with {known['Mean']:.1f}%."
-        )
-
-
-def _colour(value: float | None) -> Text:
-    if value is None:
-        return Text("...", style="dim")
-    return Text(f"{value:.1f}", style="green" if value >= 80 else "yellow" if value >= 50 else "red")
+def _format(table: Table, rule: str, attack: str | None = None) -> str:
+    """The accuracy under an attack, or in the worst case; diverged runs count as 0."""
+    cell = table.find_worst(rule) if attack is None else table.cells.get((rule, attack))
+    return "-" if cell is None or cell.mean is None else f"{cell.mean:.1f}"
