@@ -53,3 +53,11 @@ def read_positive(rule: object, name: str) -> None:
     value = getattr(rule, name)
     check_positive(**{f"{type(rule).__name__}: {name}": value})
     object.__setattr__(rule, name, int(value) if is_whole(value) else float(value))
+
+
+def read_whole(thing: object, name: str, least: int) -> None:
+    """Check a field that must be a whole number, at least `least`, and keep it as Python's own."""
+    value = getattr(thing, name)
+    if not is_whole(value) or value < least:
+        raise ValueError(f"{type(thing).__name__}: {name} must be a whole number >= {least}, got {value!r}")
+    object.__setattr__(thing, name, int(value))

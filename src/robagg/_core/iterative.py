@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from robagg import kernels
-from robagg._core.checks import is_whole
+from robagg._core.checks import read_whole
 from robagg._core.contract import Attribution
 from robagg._core.outcome import Pull, Treatment, Weights
 from robagg._core.rule import GramRule
@@ -31,9 +31,7 @@ class IterativeRule(GramRule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_whole(self.iterations) or self.iterations < 1:
-            raise ValueError(f"{type(self).__name__}: iterations must be a whole number >= 1, got {self.iterations!r}")
-        object.__setattr__(self, "iterations", int(self.iterations))
+        read_whole(self, "iterations", 1)
         if not isinstance(self.floor, bool):
             raise ValueError(f"{type(self).__name__}: floor must be True or False, got {self.floor!r}")
 

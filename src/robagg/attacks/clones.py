@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from robagg._core.checks import is_whole
+from robagg._core.checks import read_whole
 from robagg.attacks.along import check_choice
 from robagg.attacks.base import State, View
 from robagg.attacks.jittered import Jittered
@@ -50,9 +50,7 @@ class Clones(Jittered):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_whole(self.count) or self.count < 1:
-            raise ValueError(f"count must be a whole number >= 1, got {self.count!r}")
-        object.__setattr__(self, "count", int(self.count))
+        read_whole(self, "count", 1)
         check_choice(self, "of", WHOM)
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:

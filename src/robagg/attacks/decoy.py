@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from robagg._core.checks import is_whole
+from robagg._core.checks import read_whole
 from robagg.attacks.along import Along
 from robagg.attacks.base import State, View
 from robagg.attacks.strength import read_strength
@@ -52,9 +52,7 @@ class Decoy(Along):
         super().__post_init__()
         read_strength(self, "distance")
         read_strength(self, "reach")
-        if not is_whole(self.decoys) or self.decoys < 0:
-            raise ValueError(f"decoys must be a whole number >= 0, got {self.decoys!r}")
-        object.__setattr__(self, "decoys", int(self.decoys))
+        read_whole(self, "decoys", 0)
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
         if not len(view.who):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from robagg._core.checks import is_whole
+from robagg._core.checks import read_whole
 from robagg.attacks.base import Setup, State, View
 from robagg.attacks.heap import Heap
 from robagg.attacks.jittered import draw_mix, fit_weights, read_share
@@ -49,9 +49,7 @@ class Groups(Heap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_whole(self.groups) or self.groups < 1:
-            raise ValueError(f"groups must be a whole number >= 1, got {self.groups!r}")
-        object.__setattr__(self, "groups", int(self.groups))
+        read_whole(self, "groups", 1)
         read_share(self, "side")
 
     def start(self, setup: Setup) -> State:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from robagg._core.checks import is_whole
+from robagg._core.checks import read_whole
 from robagg.attacks.base import Attack, Setup, State, View
 
 
@@ -43,9 +43,7 @@ class MIMIC(Attack):
     warmup: int = 1
 
     def __post_init__(self) -> None:
-        if not is_whole(self.warmup) or self.warmup < 1:
-            raise ValueError(f"warmup must be a whole number >= 1, got {self.warmup!r}")
-        object.__setattr__(self, "warmup", int(self.warmup))
+        read_whole(self, "warmup", 1)
 
     def start(self, setup: Setup) -> State:
         """direction (d,): v; choice (): i*; rounds (): warm-up rounds done."""

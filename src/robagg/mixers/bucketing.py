@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from robagg._core.checks import is_whole
+from robagg._core.checks import read_whole
 from robagg._core.sketch import Sketch
 from robagg._core.stage import Mixer
 
@@ -38,9 +38,7 @@ class Bucketing(Mixer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_whole(self.s) or self.s < 1:
-            raise ValueError(f"Bucketing: s must be a whole number >= 1, got {self.s!r}")
-        object.__setattr__(self, "s", int(self.s))
+        read_whole(self, "s", 1)
 
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
         n, device = sketch.n, sketch.gram.device

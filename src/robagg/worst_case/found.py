@@ -109,29 +109,10 @@ class WorstCase:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "rule": self.rule,
-            "n": self.n,
-            "f": self.f,
-            "d": self.d,
-            "tau": self.tau,
-            "start": self.start,
-            "ratio": self.ratio,
-            "bound": self.bound,
-            "share": self.share,
-            "broken": self.broken,
-            "verdict": self.verdict,
-            "looks": self.describe(),
-            "growth": [{"along": growth.along, "ratios": list(growth.ratios)} for growth in self.growth],
-            "stack": self.stack.tolist(),
-            "honest": list(self.honest),
-            "value": self.value.tolist(),
-            "start_point": None if self.start_point is None else self.start_point.tolist(),
-            "steps": self.steps,
-            "evaluations": self.evaluations,
-            "seed": self.seed,
-            "seconds": self.seconds,
-        }
+        fields = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in vars(self).items()}
+        growth = [{"along": growth.along, "ratios": growth.ratios} for growth in self.growth]
+        words = {"verdict": self.verdict, "looks": self.describe()}
+        return fields | words | {"share": self.share, "broken": self.broken, "growth": growth}
 
 
 def _root_variance(honest: Tensor) -> Tensor:
