@@ -323,3 +323,16 @@ def test_rows_whose_squares_vanish_are_clipped_however_few(text: str, n: int) ->
     row = torch.full((n, 4), 1e-30)
     assert float(ra.parse(text)(row).double().norm()) == pytest.approx(1e-31, rel=1e-5)
     assert float(ra.parse("cc(tau=1e-31)")(row).double().norm()) == pytest.approx(1e-31, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("rule", [ra.CM(f=2), ra.Krum(f=2)])
+def test_neighbours_of_clipped_rows_are_told_apart_far_from_the_origin(seed: int, rule: ra.Rule) -> None:
+    """Rows of length 2.7e6 that differ in the eighth digit; clipped one by one they differ in it still."""
+    g = torch.Generator().manual_seed(seed)
+    base = torch.randn(50, generator=g, dtype=torch.float64)
+    x = 2.7e6 * (base / base.norm() + 1e-8 / 50**0.5 * torch.randn(9, 50, generator=g, dtype=torch.float64))
+    clipped = x / x.norm(dim=1, keepdim=True)
+    wanted = (ra.NNM(f=2) >> rule).explain(clipped)
+    found = (ra.Clipping(norm=1.0) >> (ra.NNM(f=2) >> rule)).explain(x)
+    torch.testing.assert_close(found.value, wanted.value, rtol=0, atol=1e-14)

@@ -131,7 +131,7 @@ def _attempt(
         with Attribution(mixer, "matrix"):
             matrix = mixer.matrix(sketch, generator=request.generator)
         whole = read_matrix(mixer, matrix, mixer.count_behind(passes.n), passes)
-        passes.push(whole, shares_rows=mixer.shares_rows)
+        passes.push(whole, shares_rows=mixer.shares_rows, anchored=bool(mixer.anchors))
     part = None
     if shares is not None:
         part = torch.tensor([shares[i] for i in stack.kept], dtype=torch.float64, device=stack.device)

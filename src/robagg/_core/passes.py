@@ -50,6 +50,8 @@ class Passes:
         self.device = leaves[0][0].device
         self.shared = False
         """Whether a row that was sent goes into several behind the pre-aggregators, so that these may coincide."""
+        self.anchored = False
+        """Whether anchors go into the rows behind the pre-aggregators."""
         self._alarm: Tensor | None = None
         self.wide = wide
         self.unit = unit
@@ -79,9 +81,13 @@ class Passes:
         """Set the alarm where () is true."""
         self._alarm = alarm if self._alarm is None else self._alarm | alarm
 
-    def push(self, matrix: Tensor, *, shares_rows: bool = False) -> None:
-        """Put a pre-aggregator (m, n + a) in front of what follows; `shares_rows`: one row goes into several."""
+    def push(self, matrix: Tensor, *, shares_rows: bool = False, anchored: bool = False) -> None:
+        """Put a pre-aggregator (m, n + a) in front of what follows.
+
+        `shares_rows`: one row goes into several; `anchored`: rows are mixed with anchors too.
+        """
         self.shared |= shares_rows
+        self.anchored |= anchored
         whole = matrix.to(torch.float64)
         if a := len(self.anchors):
             bottom = torch.eye(a, dtype=torch.float64, device=self.device)
@@ -94,7 +100,10 @@ class Passes:
         sketch = self._sketch_sent()[1]
         if self.matrix is None:
             return self._for(sketch, sketch.gram, f)
-        return self._for(sketch, self.matrix @ sketch.gram @ self.matrix.T, f)
+        # A row that was drawn to an anchor far away is near the others by what is left of two large numbers: about the
+        # mean of the rows, only the shares are subtracted.
+        about = self.matrix - self.matrix[: self.n].mean(dim=0) if self.anchored else self.matrix
+        return self._for(sketch, about @ sketch.gram @ about.T, f)
 
     def sketch(self, f: int, *, floor: bool = False) -> tuple[list[Tensor], Sketch]:
         """The median of the rows, leaf by leaf, and their sketch about it.

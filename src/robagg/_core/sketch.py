@@ -94,5 +94,5 @@ def leave(mix: Tensor, squared: Tensor) -> Tensor:
     tensor(3.)
     """
     n = len(squared)
-    s = squared.sort().values
-    return mix.square().sum(dim=1).mean() * (s[(n - 1) // 2] / 2 + s[n // 2] / 2)
+    middle = squared.sort().values[(n - 1) // 2 : n // 2 + 1].mean()
+    return mix.square().sum() * (middle / len(mix))
