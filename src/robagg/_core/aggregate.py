@@ -55,7 +55,7 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
             stack = stack.without(stack.broken_rows())
     last = None if request.state is None else stack.flatten(request.state)
     if request.alarm is not None:
-        _check_quorum(rule, stack)
+        check_quorum(rule, stack)
         in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept))
         outcome = _attempt(rule, request, stack, in_force, shares, last)
         request.alarm.logical_or_(outcome.alarm)
@@ -66,7 +66,7 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
     mark = source.get_state() if rule.mixers and source is not None else None
     wide = False
     while True:
-        _check_quorum(rule, stack)
+        check_quorum(rule, stack)
         in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept))
         ready, back = stack.tamed() if wide else (stack, 1.0)
         try:
@@ -87,7 +87,8 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
             source.set_state(mark)
 
 
-def _check_quorum(rule: Solver, stack: Stack) -> None:
+def check_quorum(rule: Solver, stack: Stack) -> None:
+    """Raise where too few of the rows that were given are left for the rule."""
     n, kept = stack.n, len(stack.kept)
     if kept == n >= rule.least_n:
         return

@@ -65,11 +65,11 @@ class Passes:
         self._raw: tuple[list[Tensor], Sketch] | None = None
 
     @classmethod
-    def of(cls, sketch: Sketch) -> Passes:
-        """Passes over rows of which only the inner products are known: for distances, and not to combine."""
+    def of(cls, sketch: Sketch, *, verdict: bool = False) -> Passes:
+        """Passes over rows of which only the inner products are known: what they combine has no coordinates."""
         row = sketch.gram.new_empty(0)
-        passes = cls([[row] * sketch.n], dict.fromkeys(sketch.anchors))
-        passes._raw = ([], sketch)
+        passes = cls([[row] * sketch.n], dict.fromkeys(sketch.anchors), verdict=verdict)
+        passes._raw = ([row], sketch)
         return passes
 
     @property

@@ -13,6 +13,7 @@ from robagg.cli.catalogue import list_names
 from robagg.cli.data import data_app
 from robagg.cli.demo import demo
 from robagg.cli.playground import playground
+from robagg.cli.replay import replay
 from robagg.cli.report import report
 from robagg.cli.run import run
 from robagg.cli.screen import adapt
@@ -35,6 +36,7 @@ app.command()(run)
 app.command("sweep")(adapt(sweep))
 app.command()(show)
 app.command()(verify)
+app.command()(replay)
 app.command("worst-case")(worst_case)
 app.command("profile")(adapt(profile))
 app.command("paper")(adapt(paper))

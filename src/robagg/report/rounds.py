@@ -31,6 +31,20 @@ def summarise_clients(rounds: Sequence[RoundReport]) -> list[dict[str, Any]]:
     return sorted(rows.values(), key=lambda row: (-row["rejected"], row["client"]))
 
 
+def compare_clients(rounds: Sequence[RoundReport], again: Sequence[RoundReport]) -> list[dict[str, Any]]:
+    """A row for each client: how often it was rejected, and its mean share, as the rounds ran and replayed."""
+    replayed = {row["client"]: row for row in summarise_clients(again)}
+    return [
+        {
+            "client": row["client"],
+            "replied": row["replied"],
+            **{f"{name}, {when}": side[name] for name in ("rejected", "mean weight") for when, side in sides.items()},
+        }
+        for row in summarise_clients(rounds)
+        for sides in [{"as it ran": row, "replayed": replayed[row["client"]]}]
+    ]
+
+
 def describe_rounds(rounds: Sequence[RoundReport]) -> str:
     """One line about all of them."""
     rules = ", ".join(dict.fromkeys(report.rule for report in rounds))

@@ -11,6 +11,7 @@ from robagg.server.gram import Gram
 from robagg.server.journal import Journal, JournalContents, read_journal, verify_journal
 from robagg.server.memory import ClientRecord, Reputation
 from robagg.server.model import UnfitError
+from robagg.server.replay import check_replayable, replay_round
 from robagg.server.report import ClientVerdict, RoundReport
 from robagg.server.round import RoundResult, SkippedRoundsError
 from robagg.server.screen import Failure, Reply
@@ -32,6 +33,8 @@ __all__ = [
     "SkippedRoundsError",
     "TensorBoardExporter",
     "UnfitError",
+    "check_replayable",
     "read_journal",
+    "replay_round",
     "verify_journal",
 ]
