@@ -17,7 +17,7 @@ from look import line, save
 
 from robagg.lab import Options, grid, load, sweep
 from robagg.lab.store import Record
-from robagg.paper.sheets import write_cell
+from robagg.paper.pages import write_cell
 from robagg.report.formats import render_rows
 from robagg.report.tables import Cell, sum_up
 

@@ -63,7 +63,7 @@ def test_what_is_not_there_is_not_judged() -> None:
     finding = Alike("x", rows=("TQ", "TQ_t")).check(table(TQ=(96.0,)))
     assert finding.holds is None and "TQ_t" in finding.evidence
     assert holds(BestWorst("x"), table(CM=(1.0,))) is None
-    assert "cannot be told yet" in str(finding)
+    assert "cannot be said yet" in str(finding)
 
 
 def test_nothing_is_settled_while_a_cell_in_question_has_no_run() -> None:

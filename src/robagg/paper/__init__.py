@@ -3,8 +3,7 @@
 `python -m robagg.paper NAME` is `robagg paper NAME` with torch and numpy alone.
 """
 
-from robagg.paper.computation import Computation
-from robagg.paper.experiment import Experiment, Place, Plan, place_store
+from robagg.paper.experiment import Computation, Experiment, Place, Plan, place_store
 from robagg.paper.experiments import EXPERIMENTS, find
 from robagg.paper.only import Only
 

@@ -14,15 +14,13 @@ from robagg.lab.options import Options
 from robagg.paper.board import Board, gather
 from robagg.paper.claims import Finding
 from robagg.paper.compare import compare, summarise
-from robagg.paper.computation import Computation
-from robagg.paper.experiment import Experiment, Plan, place_store
+from robagg.paper.experiment import Computation, Experiment, Plan, place_store
 from robagg.paper.experiments import EXPERIMENTS, find
 from robagg.paper.figures import draw_board, draw_computed
 from robagg.paper.latex import write_latex
 from robagg.paper.only import Only
-from robagg.paper.page import list_notes, write_computed, write_page
+from robagg.paper.pages import count_runs, divide, list_notes, write_beside, write_computed, write_page
 from robagg.paper.perform import foresee, perform
-from robagg.paper.sheets import count_runs, divide, write_beside
 
 
 def paper(

@@ -32,13 +32,3 @@ CNN_RULES = vary("rule", {**_OTHERS, FIXED: f"mca(sigma={MCA_SIGMA})", "TQ": "tq
 ATTACKS = vary("attack", {"GA": "ga", "ALIE": "alie", "BF": "bf", "IPM": "ipm", "LF": "lf", "MIMIC": "mimic"})
 MIXERS = vary("mixer", {"alone": "", "with NNM": "nnm", "with Bucketing": "bucketing"})
 RHOS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-
-
-def choose_rules(mixer: str) -> Axis:
-    """The rules of Figures 3 and 4 behind a pre-aggregator: NNM's mixed rows may coincide, and the paper has no floor.
-
-    >>> choose_rules("alone")["TQ"], choose_rules("with NNM")["TQ"]
-    ({'rule': 'tq'}, {'rule': 'tq(floor=False)'})
-    """
-    plain = vary("rule", {"Huber": "huber(floor=False)", "TQ": "tq(floor=False)"})
-    return {**CNN_RULES, **plain} if mixer == "with NNM" else CNN_RULES

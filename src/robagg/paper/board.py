@@ -87,22 +87,19 @@ class Board:
         """The mean of each cell that has one."""
         return {spot: value for spot in self.cells if (value := self.mean(spot)) is not None}
 
-    def find_worst(self, panel: str, row: str) -> Spot | None:
+    def find_worst(self, panel: str, row: str) -> Cell | None:
         """The cell with the least mean of a row; None where one has no run, so that the least is not known."""
-        means = {(panel, row, column): self.mean((panel, row, column)) for column in self.columns(panel)}
-        known = {spot: value for spot, value in means.items() if value is not None}
-        return min(known, key=lambda spot: known[spot]) if known and len(known) == len(means) else None
+        cells = [cell for (p, r, _), cell in self.cells.items() if (p, r) == (panel, row)]
+        return min(cells, key=lambda cell: cell.mean or 0.0) if all(cell.accuracies for cell in cells) else None
 
     def find_best_worst(self, panel: str) -> list[str]:
         """The rows with the greatest worst case of a panel; none while a row's is not known, or where all fail."""
         rows = dict.fromkeys(row for p, row, _ in self.planned if p == panel)
         lost = {row for (p, row, _), cell in self.cells.items() if p == panel and cell.failed}
-        spots = {row: self.find_worst(panel, row) for row in rows if row not in lost}
-        worst = {row: self.mean(spot) for row, spot in spots.items() if spot is not None}
-        if len(worst) < max(2, len(rows)) or not any(worst.values()):
-            return []
-        greatest = max(value or 0.0 for value in worst.values())
-        return [row for row, value in worst.items() if value == greatest]
+        cells = {row: self.find_worst(panel, row) for row in rows if row in self.rows(panel) and row not in lost}
+        worst = {row: cell.mean or 0.0 for row, cell in cells.items() if cell is not None}
+        greatest = max(worst.values(), default=0.0)
+        return [row for row, value in worst.items() if value == greatest > 0 and len(worst) >= max(2, len(rows))]
 
     def check_claims(self) -> list[Finding]:
         """Whether the orderings hold that the paper claims."""

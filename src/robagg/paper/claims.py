@@ -33,7 +33,7 @@ class Finding:
 
     def __str__(self) -> str:
         fine = "holds" if self.strictly else "holds to within a point, not strictly"
-        word = {True: fine, False: "does not hold", None: "cannot be told yet"}[self.holds]
+        word = {True: fine, False: "does not hold", None: "cannot be said yet"}[self.holds]
         return f"{self.claim}: {word} ({self.evidence})"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from robagg.lab.plugins import load_plugin
 from robagg.lab.run import Run
 from robagg.paper.axes import FIXED, Axis, Change
-from robagg.paper.claims import Claim
+from robagg.paper.claims import Claim, Finding
 from robagg.paper.numbers import Spot
 from robagg.paper.only import Only
 from robagg.tasks.base import tasks
@@ -150,6 +150,27 @@ class Experiment:
             },
             **fields,
         )
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a computation gave: a table, what it means, and the numbers of its picture."""
+
+    head: tuple[str, ...]
+    lines: list[list[str]]
+    findings: list[Finding]
+    picture: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Computation:
+    """What is computed, from the number of random draws."""
+
+    name: str
+    title: str
+    compute: Callable[[int], Computed]
+    draws: int = 1
+    quick_draws: int = 1
 
 
 def place_store(name: str, *, quick: bool = False, given: str | Path | None = None) -> Path:

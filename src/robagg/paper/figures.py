@@ -8,7 +8,7 @@ from typing import Any
 from robagg.data.optional import require
 from robagg.paper.board import Board
 from robagg.paper.numbers import find_name
-from robagg.paper.sheets import name_axis
+from robagg.paper.pages import name_axis
 from robagg.report.curves import COLOURS, MARKERS
 
 STYLES = {
@@ -29,19 +29,14 @@ def draw_board(board: Board, folder: Path) -> list[Path]:
     """The figure of an experiment that is a figure in the paper; none for tables."""
     if board.experiment.kind == "table" or not board.cells:
         return []
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{board.name}.{end}" for end in ("png", "pdf")]
-    draw = {"lines": _draw_lines, "bars": _draw_bars, "curves": _draw_lines}[board.experiment.kind]
-    return _save(draw(board), paths)
+    return _save(_draw_bars(board) if board.experiment.kind == "bars" else _draw_lines(board), board.name, folder)
 
 
 def draw_computed(name: str, title: str, picture: dict[str, Any], folder: Path) -> list[Path]:
     """The picture of a computation, where it has one."""
     if not picture:
         return []
-    folder.mkdir(parents=True, exist_ok=True)
-    figure = _draw_paths(title, picture) if "paths" in picture else _draw_bias(title, picture)
-    return _save(figure, [folder / f"{name}.{end}" for end in ("png", "pdf")])
+    return _save(_draw_paths(title, picture) if "paths" in picture else _draw_bias(title, picture), name, folder)
 
 
 def _draw_lines(board: Board) -> Any:
@@ -79,7 +74,7 @@ def _list_points(board: Board, panel: str, row: str) -> list[tuple[float, float]
 
 
 def _draw_bars(board: Board) -> Any:
-    """A group an attack, a bar a rule; what is told f_max only is hatched."""
+    """A group an attack, a bar a rule; what knows f_max only is hatched."""
     panel = board.panels[0]
     rows, columns = board.rows(panel), board.columns(panel)
     figure = _figure(10, 4.4)
@@ -103,7 +98,7 @@ def _draw_bars(board: Board) -> Any:
 def _draw_paths(title: str, picture: dict[str, Any]) -> Any:
     """A panel a rule: the points, the honest mean, and the iterates from each start."""
     points, f, paths = picture["points"], picture["f"], picture["paths"]
-    honest, liars = points[:-f], points[-f:]
+    honest, byzantine = points[:-f], points[-f:]
     mean = honest.mean(0)
     rules = list(dict.fromkeys(rule for rule, _ in paths))
     figure = _figure(5.2 * len(rules), 5.2)
@@ -111,7 +106,7 @@ def _draw_paths(title: str, picture: dict[str, Any]) -> Any:
     shown: dict[str, Any] = {}
     for axes, rule in zip(grid, rules, strict=True):
         shown["honest points"] = axes.scatter(*honest.T.tolist(), color=COLOURS[3], s=26, label="honest")
-        shown["outliers"] = axes.scatter(*liars.T.tolist(), color=COLOURS[6], marker="x", s=34)
+        shown["outliers"] = axes.scatter(*byzantine.T.tolist(), color=COLOURS[6], marker="x", s=34)
         starts = [start for name, start in paths if name == rule]
         for start, k in zip(starts, (5, 1), strict=True):
             x, y = paths[rule, start].T.tolist()
@@ -139,7 +134,7 @@ def _draw_bias(title: str, picture: dict[str, Any]) -> Any:
     for rule, bias in (("Huber", measured), ("TQ", tq)):
         colour, marker = STYLES[rule]
         (shown[f"{rule}, measured"],) = axes.plot(delta, bias, color=colour, marker=marker, linestyle="none")
-    axes.set_xlabel(r"share of liars $\delta$")
+    axes.set_xlabel(r"share of Byzantine rows $\delta$")
     axes.set_ylabel("squared bias / honest variance")
     axes.grid(alpha=0.3)
     return _finish(figure, shown, title)
@@ -158,7 +153,7 @@ def _finish(figure: Any, shown: dict[str, Any], title: str, columns: int = 8) ->
     figure.legend(
         shown.values(), shown.keys(), loc="outside lower center", ncols=min(columns, fits, len(shown)), frameon=False
     )
-    figure.suptitle(_wrap(title), fontsize="medium")
+    figure.suptitle(title.replace(" [", "\n["), fontsize="medium")  # a mark has a line of its own
     return figure
 
 
@@ -175,12 +170,9 @@ def _style(row: str) -> dict[str, Any]:
     }
 
 
-def _wrap(title: str) -> str:
-    """A mark goes onto a line of its own."""
-    return title.replace(" [", "\n[")
-
-
-def _save(figure: Any, paths: list[Path]) -> list[Path]:
+def _save(figure: Any, name: str, folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{end}" for end in ("png", "pdf")]
     for path in paths:
         figure.savefig(path, dpi=130)
     return paths

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from robagg.paper.board import Board
-from robagg.paper.numbers import Spot
-from robagg.paper.sheets import Sheet, count_runs, divide, explain_bold, explain_marks, write_cell, write_worst
+from robagg.paper.pages import Sheet, count_runs, divide, explain_bold, explain_marks, write_cell
+from robagg.report.tables import Cell
 
 _SIGNS = {"\\": r"\textbackslash{}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "†": r"$^\dagger$"}
 _SIGNS |= {"‡": r"$^\ddagger$", ">>": r"$\gg$", "<=": r"$\le$", ">=": r"$\ge$", "[": "{[}", "]": "{]}"}
@@ -56,9 +56,9 @@ def _typeset(board: Board, sheets: list[Sheet], columns: list[str]) -> str:
         lines.append(r"\midrule")
         best = board.find_best_worst(sheet.title) if worst else []
         for k, row in enumerate(sheet.rows):
-            cells = [_write(board, sheet.spot(row, column), wide) for column in columns]
+            cells = [_write(board.cells.get(sheet.spot(row, column)), False, wide) for column in columns]
             if worst:
-                cells.append(_write_worst(board, sheet.title, row, row in best, wide))
+                cells.append(_write(board.find_worst(sheet.title, row), row in best, wide))
             label = [_escape(sheet.title) if k == 0 else ""] if labelled else []
             lines.append(" & ".join([*label, _escape(row), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
@@ -73,22 +73,14 @@ def _span(wide: int, text: str) -> str:
     return rf"\multicolumn{{{wide}}}{{c}}{{{text}}}"
 
 
-def _write(board: Board, spot: Spot, wide: int) -> str:
-    cell = board.cells.get(spot)
+def _write(cell: Cell | None, best: bool, wide: int) -> str:
+    """Mean and deviation in columns of their own."""
     text = write_cell(cell)
     if cell is None or cell.word:
         return _span(wide, "--" if text == "-" else _escape(text))
     mean, _, rest = text.partition(" ± ")
-    return _escape(mean) + (f" & {_spread(_escape(rest))}" if wide == 2 else "")
-
-
-def _write_worst(board: Board, panel: str, row: str, best: bool, wide: int) -> str:
-    """The cell with the least mean, with its deviation, as the paper prints it."""
-    spot, text = board.find_worst(panel, row), write_worst(board, panel, row)
-    if spot is None or board.cells[spot].word:
-        return _span(wide, "--" if spot is None else text)
-    mean, deviation = rf"\textbf{{{text}}}" if best else text, board.cells[spot].deviation
-    return mean + (f" & {_spread('' if deviation is None else f'{deviation:.2f}')}" if wide == 2 else "")
+    mean = rf"\textbf{{{_escape(mean)}}}" if best else _escape(mean)
+    return mean + (f" & {_spread(_escape(rest))}" if wide == 2 else "")
 
 
 def _spread(deviation: str) -> str:

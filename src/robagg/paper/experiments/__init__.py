@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from robagg._core.registry import fold, unknown
-from robagg.paper.computation import Computation
-from robagg.paper.experiment import Experiment
+from robagg.paper.experiment import Computation, Experiment
 from robagg.paper.experiments import cifar10, mnist, text, theory
 
 _LISTED: tuple[Experiment | Computation, ...] = (

@@ -74,7 +74,7 @@ TABLE5 = Experiment(
     ),
     notes=(
         "Training images are cropped and flipped at random; the paper does not say whether its are.",
-        "The paper does not say what BatchNorm goes by in evaluation. Here it is running statistics; in the panels "
-        "(test batches), which are runs of their own, it is the statistics of each test batch, of at most 128 images.",
+        "The paper does not say which statistics BatchNorm takes in evaluation. Here they are running ones; in the "
+        "panels (test batches), which are runs of their own, they are those of each test batch, of at most 128 images.",
     ),
 )

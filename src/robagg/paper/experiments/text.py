@@ -39,7 +39,7 @@ NLP = Experiment(
     columns="",
     seeds=3,
     notes=(
-        "Without an attack all 20 clients are honest, and the rules still assume that 6 may lie.",
+        "Without an attack all 20 clients are honest, and the rules still assume that 6 may be Byzantine.",
         "The paper states neither the data nor the model of its text task; these are ours.",
         "official: the 120,000 published training rows; subset20k: 20,000 of them, 5,000 a class, chosen by others.",
     ),

@@ -13,7 +13,7 @@ from robagg._core.passes import Passes
 from robagg._core.sketch import Sketch
 from robagg._core.stack import read
 from robagg.paper.claims import Finding
-from robagg.paper.computation import Computation, Computed
+from robagg.paper.experiment import Computation, Computed
 from robagg.paper.tq_true import TQTrue, find_true_tau2, mean_of_honest
 from robagg.rules import TQ, Huber
 from robagg.rules.huber import clip
@@ -175,5 +175,5 @@ FIG1 = Computation(
 )
 EXAMPLE1 = Computation("example1", "Example 1: one step from the honest mean, n=20, G=1", compute_example1)
 THEOREM2 = Computation(
-    "theorem2", "Theorem 2: Huber's squared bias, n=60, d=10, liars far off together", compute_theorem2
+    "theorem2", "Theorem 2: Huber's squared bias, n=60, d=10, Byzantine rows far off together", compute_theorem2
 )

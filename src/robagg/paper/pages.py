@@ -1,15 +1,21 @@
-"""A board as tables of words: for the terminal, for Markdown and for LaTeX."""
+"""A board as tables of words, for the terminal, Markdown and LaTeX, and as a page of Markdown."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from robagg.paper.board import Board
-from robagg.paper.compare import Pair, compare, find_paper_worst
+from robagg.paper.claims import Finding
+from robagg.paper.compare import Pair, compare, find_paper_worst, list_misprints, summarise
+from robagg.paper.experiment import Computed
 from robagg.paper.numbers import Spot
+from robagg.report.formats import render_rows
 from robagg.report.tables import Cell
 
 WORST = "worst case"
+MARKS = {True: "holds", False: "**does not hold**", None: "cannot be said yet"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ def name_axis(board: Board, panel: str) -> str:
     return "" if board.experiment.columns == "attack" else board.experiment.columns
 
 
-def write_cell(cell: Cell | None, *, digits: int = 2, sign: str = " ± ") -> str:
+def write_cell(cell: Cell | None, *, digits: int = 2, sign: str = " ± ", spread: bool = True) -> str:
     """Mean and deviation of a cell; what is not there is a dash.
 
     >>> write_cell(Cell((96.0, 97.0))), write_cell(Cell((0.0,), diverged=1)), write_cell(None)
@@ -62,8 +68,8 @@ def write_cell(cell: Cell | None, *, digits: int = 2, sign: str = " ± ") -> str
     """
     if cell is None or cell.word:
         return "-" if cell is None else cell.word
-    spread = "" if cell.deviation is None else f"{sign}{cell.deviation:.{digits}f}"
-    return f"{cell.mean:.{digits}f}{spread}{'†' if cell.diverged else ''}{'‡' if cell.failed else ''}"
+    deviation = f"{sign}{cell.deviation:.{digits}f}" if spread and cell.deviation is not None else ""
+    return f"{cell.mean:.{digits}f}{deviation}{'†' if cell.diverged else ''}{'‡' if cell.failed else ''}"
 
 
 def write_beside(board: Board, sheet: Sheet, *, digits: int = 2, gap: str = " ") -> list[list[str]]:
@@ -84,17 +90,12 @@ def write_beside(board: Board, sheet: Sheet, *, digits: int = 2, gap: str = " ")
                 text += f"{gap}({pair.paper:.{digits}f}{spread})"
             line.append(text)
         if sheet.worst:
-            text, paper = write_worst(board, sheet.title, row, digits), find_paper_worst(board, sheet.title, row)
+            worst, paper = board.find_worst(sheet.title, row), find_paper_worst(board, sheet.title, row)
+            text = write_cell(worst, digits=digits, spread=False)
             text = f"**{text}**" if row in best else text
             line.append(text + ("" if paper is None else f"{gap}({paper:.{digits}f})"))
         lines.append(line)
     return lines
-
-
-def write_worst(board: Board, panel: str, row: str, digits: int = 2) -> str:
-    """The least mean of a row."""
-    spot = board.find_worst(panel, row)
-    return "-" if spot is None else board.cells[spot].word or f"{board.mean(spot):.{digits}f}"
 
 
 def write_differences(board: Board, sheet: Sheet) -> list[list[str]]:
@@ -128,3 +129,51 @@ def explain_marks(board: Board) -> list[str]:
         "‡ Some seeds failed and are not in the mean.": any(c.failed for c in counted),
     }
     return [mark for mark, there in marks.items() if there]
+
+
+def write_page(board: Board, pictures: Sequence[Path] = ()) -> str:
+    """The page of an experiment; `pictures` lie beside it."""
+    parts = [f"# {board.experiment.name}: {board.title}", count_runs(board), *_show(board.title, pictures)]
+    pairs, sheets = compare(board), divide(board)
+    if pairs:
+        parts.append(f"Mean ± deviation over seeds; the paper's in brackets.{explain_bold(board)}")
+    for sheet in sheets:
+        parts.append(render_rows(sheet.caption, sheet.head, write_beside(board, sheet, gap="<br>"), "markdown"))
+    if pairs:
+        parts += ["## Difference to the paper", _list(summarise(pairs))]
+        parts.append("Bold: more than two of the paper's deviations and a point.")
+        for sheet in sheets:
+            head = ["rule", *sheet.columns]
+            parts.append(render_rows(sheet.title, head, write_differences(board, sheet), "markdown"))
+    if findings := board.check_claims():
+        parts += ["## What the paper claims", list_findings(findings)]
+    if notes := list_notes(board):
+        parts += ["## Notes", _list(notes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_computed(name: str, title: str, done: Computed, pictures: Sequence[Path] = ()) -> str:
+    """The page of a computation without training."""
+    parts = [f"# {name}: {title}", *_show(title, pictures), render_rows("", list(done.head), done.lines, "markdown")]
+    parts += ["## What the paper claims", list_findings(done.findings)]
+    return "\n\n".join(parts) + "\n"
+
+
+def list_findings(findings: Sequence[Finding]) -> str:
+    return _list([f"{found.claim}: {MARKS[found.holds]} ({found.evidence})" for found in findings])
+
+
+def list_notes(board: Board) -> list[str]:
+    """What a reader must know about the numbers."""
+    notes = [*board.notes, *list_misprints(board), *explain_marks(board)]
+    if any(cell.word == "diverged" for cell in board.cells.values()):
+        notes.append("Where all runs diverged, figures and comparisons take the accuracy as 0.")
+    return notes
+
+
+def _list(sentences: Sequence[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def _show(title: str, pictures: Sequence[Path]) -> list[str]:
+    return [f"![{title}]({path.name})" for path in pictures if path.suffix == ".png"]
