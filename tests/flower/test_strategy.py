@@ -6,6 +6,7 @@ import inspect
 import logging
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from flower.federation import (
     watch,
 )
 from robagg.flower import RobustStrategy
-from robagg.server import RoundReport, SkippedRoundsError
+from robagg.server import RoundReport, SkippedRoundsError, read_journal
 
 N = 9
 MODEL = draw_model()
@@ -162,6 +163,25 @@ def test_a_share_follows_the_number_of_replies() -> None:
         arrays, _ = run_round(strategy, pack(MODEL), honest(n))
         wanted = ra.TM(f=min(math.ceil(0.3 * n), (n - 1) // 2))([draw_update(MODEL, i) for i in range(n)])
         assert np.allclose(flatten(unpack(arrays)), flatten(wanted), atol=1e-6)
+
+
+def test_one_reply_of_four_does_not_move_the_model_and_the_f_in_force_is_everywhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The example of the guide while one of its five nodes is down: 0.2 of four is one."""
+    logging.getLogger("flwr").propagate = True
+    logging.getLogger("flwr").setLevel(logging.INFO)
+    strategy = RobustStrategy("nnm >> tq", f=0.2, log_file=tmp_path / "rounds.jsonl")
+    far = fill({name: w + 1e6 for name, w in MODEL.items()})
+    arrays, metrics = run_round(strategy, pack(MODEL), [*honest(3), far, Error(1, "down")])
+    assert np.linalg.norm(flatten(unpack(arrays)) - honest_mean(MODEL, 3)) < 1
+    assert metrics["robagg-f"] == 1
+    (report,) = read_journal(tmp_path / "rounds.jsonl").rounds
+    assert (report.f, report.f_asked, report.asked, report.answered) == (1, 0.2, 5, 4)
+    assert "f in force 1" in caplog.text
+    arrays, metrics = run_round(strategy, pack(MODEL), [*honest(1), far, Error(1, "down")], 2)
+    assert arrays is None and metrics["robagg-skipped"] == 1
+    assert "round 2 is not protected" in caplog.text
 
 
 def test_too_few_sound_replies_skip_the_round() -> None:
