@@ -14,8 +14,8 @@ from robagg.attacks.base import Attack, Setup, State, View
 from robagg.attacks.jittered import draw_mix, fit_weights, read_share
 from robagg.attacks.trial import Span, try_rows
 
-AIMS = ("far", "against", "either")
-FAMILIES = ("ipm", "alie", "mean", "main")
+AIMS = ("far", "against", "signs", "either")
+FAMILIES = ("ipm", "alie", "mean", "signs", "main")
 SCALES = (0.1, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0)
 """Strengths c0 of IPM."""
 DISTANCES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
@@ -29,11 +29,12 @@ class Optimal(Attack):
 
     x_k = argmax_r harm(R(honest rows, r)),    r = mean + c u + jitter own_k
 
-    over families u (IPM: c0 times the mean, reversed; ALIE: z standard deviations; the honest mean's direction and the
-    direction in which honest rows vary most, both in honest spreads and against the mean), ten strengths each, and
-    jitters 0, 0.12, 0.5 and 1 (own_k: see `Jittered`): 160 tries a round. Harm is `|R - mean|` (aim far) or
-    `-<R, mean>` (aim against); aim either goes against the mean in rounds in which some try turns the step round,
-    `<R, mean> < 0`, and far in all others.
+    over families u (IPM: c0 times the mean, reversed; ALIE: z standard deviations; the directions of the honest mean,
+    of its signs, and in which honest rows vary most, all three in honest spreads and against the mean), ten strengths
+    each, and jitters 0, 0.12, 0.5 and 1 (own_k: see `Jittered`): 200 tries a round. Harm is `|R - mean|` (aim far),
+    `-<R, mean>` (aim against) or `-<R, sign(mean)>` (aim signs, under which small coordinates count as large ones do);
+    aim either goes against the mean in rounds in which some try turns the step round, `<R, mean> < 0`, and far in all
+    others. What is worst for a round need not be worst for a training.
 
     The run tells it the rule, the last aggregate where the rule remembers it, and nothing else: what a rule draws it
     draws for itself. Of a rule that decides by distances alone (Krum, MultiKrum, CAF, RFA, also behind NNM or Clipping)
@@ -43,9 +44,9 @@ class Optimal(Attack):
     family without jitter, `family="ipm"` or `"alie"` here, and move the value far.
 
     Args:
-        aim: "far", "against" or "either".
+        aim: "far", "against", "signs" or "either".
         jitter: one jitter, in honest spreads; None: chosen among four.
-        family: "ipm", "alie", "mean" or "main"; None: chosen among them.
+        family: "ipm", "alie", "mean", "signs" or "main"; None: chosen among them.
 
     Example:
         >>> import torch
@@ -70,7 +71,7 @@ class Optimal(Attack):
         "optimalalittleisenough",
     )
 
-    aim: str = "either"
+    aim: str = "signs"
     jitter: float | None = None
     family: str | None = None
 
@@ -92,7 +93,7 @@ class Optimal(Attack):
         return tries
 
     def start(self, setup: Setup) -> State:
-        """mix (f, h): the clients' own directions; tries (K, 5): what is tried in each round."""
+        """mix (f, h): the clients' own directions; tries (K, 6): what is tried in each round."""
         tries = torch.tensor(self.list_tries(), dtype=torch.float64, device=setup.device)
         return {"mix": draw_mix(setup), "tries": tries}
 
@@ -102,7 +103,7 @@ class Optimal(Attack):
         if not len(view.who):
             return view.allot(), state
         mean = view.mean
-        span = Span.of(view, deviate(view.honest, mean))
+        span = Span.of(view, deviate(view.honest, mean), mean.sign())
         mix = state["mix"]
         # Those who send, and in the place of colluders that play something else, what these would do.
         others = [k for k in range(len(mix)) if k not in view.who][: view.f - len(view.who)]
@@ -110,7 +111,12 @@ class Optimal(Attack):
         own = fit_weights(view, torch.stack([mix[k] for k in clients])).double()
         tries = self._combine(span, state["tries"], own)
         far, along = try_rows(view, view.rule, span, tries)
-        harm = torch.nan_to_num(self._judge(far, along), nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
+        harm = torch.nan_to_num(
+            self._judge(far, along[:, span.h], along[:, span.h + 2]),
+            nan=-torch.inf,
+            posinf=torch.inf,
+            neginf=-torch.inf,
+        )
         # Ties: the first, on every device.
         index = torch.arange(len(harm), device=harm.device)
         best = torch.where(harm == harm.max(), index, len(harm) - 1).min()
@@ -119,22 +125,22 @@ class Optimal(Attack):
         return sent, state
 
     def _combine(self, span: Span, tries: Tensor, own: Tensor) -> Tensor:
-        """(K, f, E) coefficients of the rows, from what is tried (K, 5) and the clients' own directions (f, h)."""
+        """(K, f, E) coefficients of the rows, from what is tried (K, 6) and the clients' own directions (f, h)."""
         tiny = torch.finfo(torch.float64).tiny
         h = span.h
         gram = span.gram[:h, :h]
         spread = (gram.diagonal().sum() / h).clamp(min=0).sqrt()
-        length = span.squared_mean.clamp(min=tiny).sqrt()
-        ipm, alie, back, main, jitter = tries.unbind(1)
-        on_mean = -(ipm + (ipm > 0)) - back * spread / length
-        common = torch.cat([(main * spread)[:, None] * find_main(span), on_mean[:, None], -alie[:, None]], dim=1)
+        mean, signs = (spread / span.gram[k, k].clamp(min=tiny).sqrt() for k in (h, h + 2))
+        ipm, alie, back, turned, main, jitter = tries.unbind(1)
+        beside = torch.stack([-(ipm + (ipm > 0)) - back * mean, -alie, -turned * signs], dim=1)
+        common = torch.cat([(main * spread)[:, None] * find_main(span), beside], dim=1)
         apart = torch.nn.functional.pad(own, (0, len(span.gram) - h))
         return common[:, None] + jitter[:, None, None] * apart
 
-    def _judge(self, far: Tensor, along: Tensor) -> Tensor:
-        if self.aim == "far":
-            return far
-        return -along if self.aim == "against" else torch.where(along.min() < 0, -along, far)
+    def _judge(self, far: Tensor, along: Tensor, signs: Tensor) -> Tensor:
+        """(K,) the harm of each try."""
+        harms = {"far": far, "against": -along, "signs": -signs}
+        return harms[self.aim] if self.aim in harms else torch.where(along.min() < 0, -along, far)
 
     def describe(self, n: int, f: int) -> str:
         count = len(self.list_tries())

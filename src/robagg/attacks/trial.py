@@ -35,11 +35,6 @@ class Span:
         gram = (vectors @ vectors.T).double()
         return cls(vectors, gram, len(away))
 
-    @property
-    def squared_mean(self) -> Tensor:
-        """|mean|^2 ()."""
-        return self.gram[self.h, self.h]
-
     def form(self, mean: Tensor, coefficients: Tensor) -> Tensor:
         """(k, E) -> (k, d) rows, in the kind of the mean."""
         rows = coefficients.to(self.vectors.dtype) @ self.vectors
@@ -47,7 +42,7 @@ class Span:
 
 
 def try_rows(view: View, rule: Rule, span: Span, tries: Tensor) -> tuple[Tensor, Tensor]:
-    """How far (K,) the rule's value is from the honest mean, squared, and its inner product (K,) with that mean.
+    """How far (K,) the rule's value is from the honest mean, squared, and its inner products (K, E) with the span.
 
     Args:
         view: the round.
@@ -98,7 +93,7 @@ def _try_by_distances(rule: Rule, span: Span, tries: Tensor) -> tuple[Tensor, Te
     # A rule of a user's own may give weights of another sum; what is missing is missing from the mean.
     moved = moved + (weights.sum(1, keepdim=True) - 1) * eye[h]
     product = moved @ span.gram
-    return (product * moved).sum(1), product[:, h] + span.squared_mean
+    return (product * moved).sum(1), product + span.gram[h]
 
 
 def map_over(function: Callable[[Tensor], Tensor], batch: Tensor) -> Tensor:
@@ -120,5 +115,5 @@ def _try_on_rows(view: View, rule: Rule, span: Span, tries: Tensor) -> tuple[Ten
         _, outcome = aggregate(rule, read(stack), request)
         value = outcome.values[0].double()
         far.append((value - mean).square().sum())
-        along.append(value @ mean.double())
+        along.append((span.vectors @ value.to(span.vectors.dtype)).double())
     return torch.stack(far), torch.stack(along)

@@ -57,10 +57,13 @@ FAMILIES = (
     Family("minsum-sign", "minsum", "scale", SHARES, "along='sign'"),
     Family("heap-std", "heap", "distance", DISTANCES),
     Family("heap-mean", "heap", "distance", DISTANCES, "along='mean'", True),
+    Family("heap-sign", "heap", "distance", DISTANCES, "along='sign'", True),
     Family("groups-std", "groups", "distance", DISTANCES),
     Family("groups-mean", "groups", "distance", DISTANCES, "along='mean'"),
+    Family("groups-sign", "groups", "distance", DISTANCES, "along='sign'"),
     Family("decoy-std", "decoy", "distance", DISTANCES),
     Family("decoy-mean", "decoy", "distance", DISTANCES, "along='mean'", True),
+    Family("decoy-sign", "decoy", "distance", DISTANCES, "along='sign'"),
     Family("bf", "bf", "scale", SCALES, quick=True),
     Family("bf-0.9", "bf", "scale", SCALES, "momentum=0.9"),
     Family("bf-0.99", "bf", "scale", SCALES, "momentum=0.99"),
@@ -69,7 +72,8 @@ PLAIN = (
     *("none", "ga", "lf", "mimic", "mixed", "nonfinite"),
     *(f"clones(of='{of}')" for of in ("near", "far", "centre", "rim")),
     *(f"optimal(jitter={jitter})" for jitter in (0.0, 0.12, 0.5, 1.0)),
-    *(f"optimal(aim='far', jitter={jitter})" for jitter in (0.0, 0.5)),
+    *(f"optimal(aim='either', jitter={jitter})" for jitter in (0.0, 0.5)),
+    "optimal(aim='far', jitter=0.5)",
 )
 """Attacks without a strength, and those that choose it themselves."""
 QUICK_PLAIN = ("none", "lf", "mimic", "clones(of='near')", "optimal(jitter=0.5)")
