@@ -161,4 +161,4 @@ def find_main(span: Span) -> Tensor:
     weights = power.index_select(1, at)[:, 0]
     length = (weights @ gram @ weights).clamp(min=tiny).sqrt()
     ahead = weights @ span.gram[:h, h]
-    return weights / length * torch.where(ahead > 0, -1.0, 1.0)
+    return weights / length * (1 - 2 * (ahead > 0).double())

@@ -100,7 +100,7 @@ def map_over(function: Callable[[Tensor], Tensor], batch: Tensor) -> Tensor:
     """The function of each item, for all at once where it is made of operations that torch can map, else in turn."""
     try:
         return torch.vmap(function)(batch)
-    except (RuntimeError, TypeError, ValueError):
+    except Exception:  # what is wrong with the rule itself is raised again in turn
         return torch.stack([function(item) for item in batch])
 
 
