@@ -50,7 +50,7 @@ def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         (("tq", "--quick", "--task", "mnist"), "a quick look is at digits on the CPU; got --task mnist"),
         (("tq", "--families", "alie,imp"), "unknown family 'imp'"),
@@ -60,14 +60,14 @@ def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
 )
 def test_what_is_wrong_is_one_sentence(
     words: tuple[str, ...],
-    told: str,
+    sentence: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(words) == 2
-    assert told in capsys.readouterr().err
+    assert sentence in capsys.readouterr().err
 
 
 def test_rules_and_numbers_are_read() -> None:

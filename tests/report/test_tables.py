@@ -10,8 +10,8 @@ from robagg.report import tabulate
 
 
 def record(attack: str, accuracy: float, seed: int = 0) -> dict[str, Any]:
-    told = {"method": "tq", "attack": attack, "seed": seed, "n": 20, "f": 6, "status": "ok", "diverged": None}
-    return told | {"accuracy": accuracy}
+    fields = {"method": "tq", "attack": attack, "seed": seed, "n": 20, "f": 6, "status": "ok", "diverged": None}
+    return fields | {"accuracy": accuracy}
 
 
 def test_a_parameter_of_an_attack_is_an_axis_and_other_attacks_are_left_out() -> None:

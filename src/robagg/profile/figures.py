@@ -11,7 +11,7 @@ from robagg.profile.gather import Found
 from robagg.report.curves import COLOURS, MARKERS
 
 ORDER = (5, 6, 3, 7, 2, 0, 1)
-"""The colours of `curves` that can be told apart best come first; yellow, which fades on white, does not come."""
+"""The colours of `curves` that differ most come first; yellow, which fades on white, does not come."""
 
 
 def draw_families(found: Found, folder: Path) -> list[Path]:

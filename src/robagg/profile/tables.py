@@ -25,8 +25,8 @@ def list_worst(found: Found) -> Table:
         interval = "-" if worst.interval is None else "{:.1f} to {:.1f}".format(*worst.interval)
         seeds = str(len(worst.cell.accuracies))
         lowest = f"{found.find_lowest(rule):.1f}"
-        told = [f"{worst.mean:.1f}", interval, worst.attack, seeds, lowest, _write(control), str(found.runs[rule])]
-        lines.append([rule, *told])
+        values = [f"{worst.mean:.1f}", interval, worst.attack, seeds, lowest, _write(control), str(found.runs[rule])]
+        lines.append([rule, *values])
     return head, lines
 
 
