@@ -13,8 +13,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 from blocks import put
-from look import line, save
 
+from pictures import line, save
 from robagg.lab import Options, grid, load, sweep
 from robagg.lab.store import Record
 from robagg.paper.pages import write_cell
