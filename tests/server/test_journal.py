@@ -120,6 +120,22 @@ def test_a_full_file_goes_on_in_a_new_one(tmp_path: Path) -> None:
     assert verify_journal(path)
 
 
+def test_a_file_that_was_moved_away_goes_on_in_a_new_one_with_its_chain(tmp_path: Path) -> None:
+    """As logrotate does it; the first line of the new file shows that there was more."""
+    path = tmp_path / "rounds.jsonl"
+    journal = Journal(path)
+    for number in range(1, 5):
+        journal.write(journal.seal(RoundReport("tq", (), round=number).to_entry()))
+        if number == 2:
+            path.rename(tmp_path / "rounds.1.jsonl")
+    assert [report.round for report in read_journal(path).rounds] == [1, 2, 3, 4]
+    assert verify_journal(path) == []
+    (tmp_path / "rounds.1.jsonl").unlink()
+    assert verify_journal(path) == [
+        "line 1 of rounds.jsonl does not follow the line before it: one is missing or was changed"
+    ]
+
+
 def test_a_second_writer_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "rounds.jsonl"
     journal = Journal(path)

@@ -26,8 +26,8 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     "flood", [{f"m{i}": 7.0 for i in range(1000)}, {"per_class": [7.0] * 1000}, {"loss": [7.0] * 1000}]
 )
 def test_what_one_client_alone_tells_is_not_even_looked_at(flood: Any, looked_at: list[Any]) -> None:
-    told = [{"loss": 1.0, "num-examples": 10} for _ in range(N - 1)]
-    result = average_metrics([flood, {}, *told], 4, leave_out="num-examples")
+    records = [{"loss": 1.0, "num-examples": 10} for _ in range(N - 1)]
+    result = average_metrics([flood, {}, *records], 4, leave_out="num-examples")
     assert result == {"loss": 1.0}
     assert 7.0 not in looked_at
     assert len(looked_at) <= N
@@ -42,8 +42,8 @@ def test_the_mean_of_the_largest_numbers_is_one(count: int) -> None:
 
 def test_numbers_that_are_looked_at_are_looked_at_once(looked_at: list[Any]) -> None:
     """Where nobody lies, what one client alone tells counts, and costs no more than it is long."""
-    told = [{"a": [1.0] * 500} | {f"m{i}": 2.0 for i in range(500)}, *[{"b": 1}] * (N - 1)]
-    result = average_metrics(told, 0, leave_out="num-examples")
+    records = [{"a": [1.0] * 500} | {f"m{i}": 2.0 for i in range(500)}, *[{"b": 1}] * (N - 1)]
+    result = average_metrics(records, 0, leave_out="num-examples")
     assert len(result) == 502
     assert len(looked_at) == 1000 + N - 1
 

@@ -109,7 +109,7 @@ def test_a_state_dict_carries_a_server_over(tmp_path: Path) -> None:
     assert not other.aggregate(4, replies, model=model).skipped
 
 
-def test_a_journal_that_lacks_rounds_of_the_state_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_journal_that_lacks_rounds_of_the_state_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     go_on(str(tmp_path), rounds=4)
     lines = (tmp_path / "rounds.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "rounds.jsonl").write_bytes(b"".join(lines[:2]))

@@ -15,8 +15,8 @@ class Agreement:
     """What replies must hold.
 
     Args:
-        partial: True goes by what most replies of a round hold, None by those of the first round, and with False it is
-            always the whole model.
+        partial: with True it is what most replies of a round hold, with None what those of the first round do, and with
+            False always the whole model.
     """
 
     def __init__(self, partial: bool | None) -> None:

@@ -1,4 +1,4 @@
-"""What a rule that goes by distances saw of a round, small enough to be kept where the updates are not."""
+"""What a rule by distances saw of a round, small enough to be kept where the updates are not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Gram:
     clients: tuple[str, ...] = ()
     """Whose replies the rows are, in order; the last point behind them is the model that was sent out."""
     lengths: tuple[float, ...] = ()
-    """(n+1,) each point's distance from the median; what is beyond 2^480 is drawn in to that."""
+    """(n+1,) each point's distance from the median; at most 2^480."""
     cosines: str = ""
     """The upper triangle without the diagonal, row by row: little-endian float32 in base64."""
     spread: float = 0.0

@@ -68,8 +68,10 @@ class Journal:
     def write(self, line: bytes) -> None:
         """Write a sealed line, and wait until it is on the disk."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.path.exists() and self.path.stat().st_size != self._size:
+        there = self.path.stat().st_size if self.path.exists() else 0
+        if there not in (0, self._size):
             raise OSError(f"another process writes to {self.path}")
+        self._size = there
         if self.max_bytes is not None and self._size and self._size + len(line) > self.max_bytes:
             self.path.rename(name_part(self.path, len(list_parts(self.path)) + 1))
             self._size = 0
