@@ -505,3 +505,117 @@ def test_a_result_may_take_the_place_of_a_vector_that_goes_into_it(isa: str) -> 
     unfit = torch.zeros(5000, dtype=F64)
     median, *_ = cpu.sketch(x, compute=F32, isa=isa, spare=unfit)
     assert median.dtype == F32 and not unfit.any()
+
+
+# Votes
+
+
+def draw_votes(n: int, kind: str) -> Tensor:
+    generator = torch.Generator().manual_seed(n)
+    high = {"few": 4, "sizes": 1000, "many": 2**30 // n}[kind]
+    votes = torch.randint(0, high, (n,), generator=generator)
+    votes[n // 2] += 1
+    return votes
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20, 33, 64, 70])
+@pytest.mark.parametrize("kind", ["few", "sizes", "many"])
+@pytest.mark.parametrize("dtype", [F32, F64, torch.bfloat16])
+def test_votes_agree_with_the_reference_and_with_copies(n: int, kind: str, dtype: torch.dtype, isa: str) -> None:
+    x, votes, compute = draw(n, 531, dtype), draw_votes(n, kind), F64 if dtype == F64 else F32
+    x[:, :200] = x[:, :200].round()  # ties
+    total = int(votes.sum())
+    few = torch.repeat_interleave(x, votes, dim=0) if total < 300 else None
+    got = cpu.sketch(x, anchors=[None], votes=votes, compute=compute, isa=isa)
+    check_sketch(got, reference.sketch(x, anchors=[None], votes=votes, compute=compute))
+    if few is not None:
+        plain = reference.sketch(few, compute=compute)
+        assert torch.equal(got.median, plain.median)
+        torch.testing.assert_close(got.spread, plain.spread, rtol=1e-5, atol=1e-9)
+    for lo, hi in {
+        ((total - 1) // 2, total // 2 + 1),
+        (total // 5, total - total // 5),
+        (0, total),
+        (total - 1, total),
+    }:
+        value, alarm = cpu.trim(x, lo, hi, votes=votes, compute=compute, isa=isa)
+        check_value((value, alarm), reference.trim(x, lo, hi, votes=votes, compute=compute), 3)
+        if few is not None:
+            check_value((value, alarm), reference.trim(few, lo, hi, compute=compute), 3)
+        shares = cpu.shares(x, lo, hi, votes=votes, compute=compute, isa=isa)
+        wanted = reference.shares(x, lo, hi, votes=votes, compute=compute)
+        torch.testing.assert_close(shares, wanted, rtol=1e-4, atol=1e-3)
+        assert float(shares.sum()) == pytest.approx(531, rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [4, 20, 35])
+def test_mixed_rows_have_votes_too(n: int, isa: str) -> None:
+    mix = dense(n + 3, n)
+    votes, x = draw_votes(n + 3, "sizes"), draw(n, 1031)
+    total = int(votes.sum())
+    got = cpu.sketch(x, mix=mix, anchors=[None], votes=votes, compute=F32, isa=isa)
+    check_sketch(got, reference.sketch(x, mix=mix, anchors=[None], votes=votes, compute=F32), exact=False)
+    for lo, hi in ((total // 4, total - total // 4), ((total - 1) // 2, total // 2 + 1)):
+        value = cpu.trim(x, lo, hi, mix=mix, votes=votes, compute=F32, isa=isa)
+        check_value(value, reference.trim(x, lo, hi, mix=mix, votes=votes, compute=F32))
+
+
+def test_votes_bear_the_largest_numbers_and_show_what_is_not_finite(isa: str) -> None:
+    votes = torch.tensor([3, 1, 4, 1, 5])
+    for dtype in (F32, F64):
+        x = torch.full((5, 40), torch.finfo(dtype).max, dtype=dtype)
+        x[0] *= -1
+        for lo, hi in ((6, 8), (0, 14), (3, 11)):
+            value, alarm = cpu.trim(x, lo, hi, votes=votes, compute=dtype, isa=isa)
+            assert bool(value.isfinite().all()) and not alarm
+        for bad in (float("nan"), float("inf"), -float("inf")):
+            for i in range(5):
+                y = draw(5, 40, dtype)
+                y[i, 7 * i] = bad
+                assert not cpu.sketch(y, votes=votes, compute=dtype, isa=isa)[2][i, i].isfinite()
+                assert cpu.trim(y, 6, 8, votes=votes, compute=dtype, isa=isa)[1]
+
+
+def test_votes_do_not_depend_on_the_number_of_threads(isa: str) -> None:
+    results = []
+    x, votes = draw(11, 150_001), draw_votes(11, "sizes")
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        results.append(
+            [
+                *cpu.sketch(x, votes=votes, compute=F32, isa=isa)[:3],
+                cpu.trim(x, 300, int(votes.sum()) - 300, votes=votes, compute=F32, isa=isa)[0],
+                cpu.shares(x, 300, 900, votes=votes, compute=F32, isa=isa),
+            ]
+        )
+    torch.set_num_threads(1)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_votes_must_be_whole_numbers_one_a_row() -> None:
+    for votes in (torch.ones(3, dtype=torch.int64), torch.ones(4), torch.ones(8, dtype=torch.int64)[::2]):
+        with pytest.raises(ValueError, match="votes must be a whole number for each of 4 rows"):
+            cpu.sketch(draw(4, 5), votes=votes, compute=F32)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 90])
+@pytest.mark.parametrize("kind", ["few", "many"])
+def test_walk_with_votes_is_the_loop_of_the_rules(n: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(n + 2, 50, dtype=F64, generator=torch.Generator().manual_seed(n))
+    x[: n // 4] *= 10
+    votes, gram = draw_votes(n, kind), x @ x.T
+    total = int(votes.sum())
+    for f in {0, total // 7, (total - 1) // 2}:
+        sketch = Sketch(
+            gram, torch.tensor(30.0, dtype=F64), n, f, ("origin", "last"), 2.0**-20, votes=votes, total=total
+        )
+        for rule in (TQ(), Huber(iterations=3), CC(tau=3.3, iterations=5), RFA(smoothing=0.3), MCA(), MCA(sigma=2.5)):
+            got = rule.weights(sketch)
+            with monkeypatch.context() as patch:
+                patch.setattr(kernels, "walk", lambda *a, **k: None)
+                wanted = rule.weights(sketch)
+            torch.testing.assert_close(got.coefficients, wanted.coefficients, rtol=1e-9, atol=1e-12)
+            if wanted.tau is not None:
+                torch.testing.assert_close(got.tau, wanted.tau)
+                assert torch.equal(got.outside, wanted.outside)

@@ -28,18 +28,28 @@ def sketch(
     *,
     mix: Tensor | None = None,
     anchors: Sequence[Tensor | None] = (),
+    votes: Tensor | None = None,
     compute: torch.dtype,
     spare: Tensor | None = None,
 ) -> Sketched:
     """Median, spread and Gram matrix in one pass; see `reference.sketch`. The median may take the place of `spare`."""
-    module, more = _offer(rows[0], spare)
+    module, more = _offer(rows[0], spare, votes)
     result: Sketched = module.sketch(rows, mix=mix, anchors=anchors, compute=compute, **more)
     return result
 
 
-def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> tuple[Tensor, Tensor]:
+def trim(
+    rows: Rows,
+    lo: int,
+    hi: int,
+    *,
+    mix: Tensor | None = None,
+    votes: Tensor | None = None,
+    compute: torch.dtype,
+) -> tuple[Tensor, Tensor]:
     """Per coordinate the mean of the sorted values lo..hi-1; see `reference.trim`."""
-    result: tuple[Tensor, Tensor] = choose(rows[0]).trim(rows, lo, hi, mix=mix, compute=compute)
+    module, more = _offer(rows[0], None, votes)
+    result: tuple[Tensor, Tensor] = module.trim(rows, lo, hi, mix=mix, compute=compute, **more)
     return result
 
 
@@ -56,17 +66,25 @@ def combine(
 
     It may take the place of `spare`, even if that is one of them, and its alarm that of `alarm`, an earlier one.
     """
-    module, more = _offer(rows[0], spare)
+    module, more = _offer(rows[0], spare, None)
     result: tuple[Tensor, Tensor] = module.combine(
         rows, coefficients, beside=beside, compute=compute, alarm=alarm, **more
     )
     return result
 
 
-def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> Tensor:
+def shares(
+    rows: Rows,
+    lo: int,
+    hi: int,
+    *,
+    mix: Tensor | None = None,
+    votes: Tensor | None = None,
+    compute: torch.dtype,
+) -> Tensor:
     """How many coordinates each row has within the sorted values lo..hi-1; see `reference.shares`."""
     pass_ = cpu.shares if choose(rows[0]) is cpu else reference.shares
-    return pass_(rows, lo, hi, mix=mix, compute=compute)
+    return pass_(rows, lo, hi, mix=mix, votes=votes, compute=compute)
 
 
 def measure(rows: Rows, point: Tensor | None) -> Tensor:
@@ -74,10 +92,17 @@ def measure(rows: Rows, point: Tensor | None) -> Tensor:
     return cpu.measure(rows, point) if choose(rows[0]) is cpu else reference.measure(rows, point)
 
 
-def _offer(row: Tensor, spare: Tensor | None) -> tuple[ModuleType, dict[str, Tensor]]:
-    """The module for rows like this one, and the spare memory if it can use any: on a CPU fresh memory costs time."""
+def _offer(row: Tensor, spare: Tensor | None, votes: Tensor | None) -> tuple[ModuleType, dict[str, Tensor]]:
+    """The module for rows like this one, and what it can use of the rest.
+
+    Spare memory is for the CPU, where fresh memory costs time. Votes on a GPU are for the reference: the Triton kernels
+    know none.
+    """
     module = choose(row)
-    return module, {"spare": spare} if module is cpu and spare is not None else {}
+    if votes is not None:
+        module = reference if module is cuda else module
+    given = {"spare": spare if module is cpu else None, "votes": votes}
+    return module, {name: value for name, value in given.items() if value is not None}
 
 
 def choose(row: Tensor) -> ModuleType:
@@ -101,14 +126,24 @@ def choose(row: Tensor) -> ModuleType:
     return reference
 
 
-def walk(formula: str, gram: Tensor, spread: Tensor, n: int, f: int, iterations: int, **more: Any) -> Walked | None:
+def walk(
+    formula: str,
+    gram: Tensor,
+    spread: Tensor,
+    n: int,
+    f: float,
+    iterations: int,
+    *,
+    votes: Tensor | None = None,
+    **more: Any,
+) -> Walked | None:
     """The n x n loop of a formula in one kernel, where there is one (None: do it step by step); see `cuda.walk`."""
     if formula not in cuda.FORMULAS or _only_reference() or _is_mapped(gram):
         return None
-    if gram.is_cuda and len(gram) <= cuda.MOST and cuda.available():
-        return cuda.walk(formula, gram, spread, n, f, iterations, **more)
+    if gram.is_cuda and votes is None and len(gram) <= cuda.MOST and cuda.available():
+        return cuda.walk(formula, gram, spread, n, int(f), iterations, **more)
     if type(gram) is Tensor and gram.device.type == "cpu" and cpu.available():
-        return cpu.walk(formula, gram, spread, n, f, iterations, **more)
+        return cpu.walk(formula, gram, spread, n, f, iterations, votes=votes, **more)
     return None
 
 

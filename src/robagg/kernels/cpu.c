@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ABI = 5 };                                                /* cpu.py loads no library with another number */
+enum { ABI = 6 };                                                /* cpu.py loads no library with another number */
 enum { SKETCH, TRIM, COMBINE, SHARES, MEASURE };                 /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */
@@ -28,6 +28,7 @@ struct row {
 struct job {
     int32_t op, isa, wide, threads;
     int64_t n, m, anchors, d, lo, hi; /* m rows after mixing, else m = n; `anchors` rows follow the n */
+    const int64_t *votes;             /* sketch, trim, shares: (m,), lo and hi then number copies; or NULL */
     const struct row *rows;
     const double *weights; /* sketch, trim, shares: the (m, n) mix or NULL; combine: n coefficients, none of them 0 */
     void *value;           /* sketch, trim, combine: (d,) in the compute type */
@@ -43,6 +44,10 @@ struct term { /* what a pair of mixed rows takes of one row */
     double weight[2];
 };
 
+struct rank { /* a copy among all that the votes stand for, and the sorted positions which can have it */
+    int64_t number, first, last;
+};
+
 struct sums { /* of one chunk of columns */
     double spread, *gram;
     int alarm;
@@ -55,6 +60,9 @@ struct plan {
     int64_t n, m, size, lo, hi, d, tile, chunk;
     const struct row *rows;
     const double *weights;
+    const int64_t *votes;
+    struct rank low, high; /* with votes: the ends of the range that is averaged, both included */
+    int64_t total;         /* of the votes */
     void *value;
     struct term *terms; /* those of the mixed rows 2k and 2k + 1 end at terms + ends[k] */
     int64_t *ends;
@@ -163,6 +171,8 @@ static inline __m512d other_pd(__m512d a, __m512d b, __m512d least)
 #define VMIN _mm512_min_ps
 #define VMAX _mm512_max_ps
 #define OTHER other_ps
+#define ADD_UP_TO(sum, a, b, votes)                                                                                    \
+    (MASK)_mm512_mask_add_epi32((__m512i)(sum), _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ), (__m512i)(sum), (__m512i)(votes))
 #define FMA _mm512_fmadd_ps
 #define SPLAT _mm512_set1_ps
 #define VSUM _mm512_reduce_add_ps
@@ -175,6 +185,8 @@ static inline __m512d other_pd(__m512d a, __m512d b, __m512d least)
 #define VMIN _mm512_min_pd
 #define VMAX _mm512_max_pd
 #define OTHER other_pd
+#define ADD_UP_TO(sum, a, b, votes)                                                                                    \
+    (MASK)_mm512_mask_add_epi64((__m512i)(sum), _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ), (__m512i)(sum), (__m512i)(votes))
 #define FMA _mm512_fmadd_pd
 #define SPLAT _mm512_set1_pd
 #define VSUM _mm512_reduce_add_pd
@@ -356,6 +368,36 @@ static void list_terms(struct plan *p)
     }
 }
 
+static int compare_votes(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The sorted positions that can have a copy: from where the heaviest rows come first to where the lightest do. */
+static struct rank find_rank(const int64_t *ascending, int64_t m, int64_t number)
+{
+    struct rank rank = {number, 0, 0};
+    for (int64_t sum = ascending[m - 1]; sum <= number && rank.first < m - 1; sum += ascending[m - 1 - rank.first])
+        rank.first++;
+    for (int64_t sum = ascending[0]; sum <= number && rank.last < m - 1; sum += ascending[rank.last]) rank.last++;
+    return rank;
+}
+
+/* The ends of the range of copies; those of a sketch are in the middle. 1 where there was no memory. */
+static int rank_votes(struct plan *p)
+{
+    int64_t *const ascending = malloc((size_t)p->m * sizeof *ascending);
+    if (ascending == NULL) return 1;
+    memcpy(ascending, p->votes, (size_t)p->m * sizeof *ascending);
+    qsort(ascending, (size_t)p->m, sizeof *ascending, compare_votes);
+    for (int64_t i = 0; i < p->m; i++) p->total += ascending[i];
+    p->low = find_rank(ascending, p->m, p->op == SKETCH ? (p->total - 1) / 2 : p->lo);
+    p->high = find_rank(ascending, p->m, p->op == SKETCH ? p->total / 2 : p->hi - 1);
+    free(ascending);
+    return 0;
+}
+
 /* Do the job; 0, or 1 where there was no memory for it. */
 __attribute__((visibility("default"))) int robagg_run(const struct job *job)
 {
@@ -364,7 +406,8 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     const int64_t element = job->wide ? 8 : 4, size = sorts ? job->m + job->anchors : 0;
     atomic_long next = 0, taken = 0;
     struct plan p = {.op = job->op, .n = job->n, .m = job->m, .size = size, .lo = job->lo, .hi = job->hi, .d = job->d,
-                     .rows = job->rows, .weights = job->weights, .value = job->value, .next = &next, .taken = &taken};
+                     .rows = job->rows, .weights = job->weights, .votes = job->votes, .value = job->value, .next = &next, .taken = &taken};
+    if (p.votes != NULL && rank_votes(&p)) return 1;
     p.mixed = sorts && job->weights != NULL;
     p.pass = sorts ? passes->sorted : job->op == COMBINE ? passes->combine : passes->measure;
 

@@ -37,6 +37,7 @@ def sketch(
     *,
     mix: Tensor | None = None,
     anchors: Sequence[Tensor | None] = (),
+    votes: Tensor | None = None,
     compute: torch.dtype,
     isa: str | None = None,
     spare: Tensor | None = None,
@@ -46,19 +47,26 @@ def sketch(
     median = _take(rows[0].shape[0], compute, spare)
     spread = _zeros()
     gram = _zeros(m + len(anchors), m + len(anchors))
-    _run(_SKETCH, rows, isa, anchors=anchors, weights=mix, m=m, value=median, spread=spread, gram=gram)
+    _run(_SKETCH, rows, isa, anchors=anchors, weights=mix, votes=votes, m=m, value=median, spread=spread, gram=gram)
     square = None if mix is None else measure([median], None, isa=isa)[0]
     return Sketched(median, spread, gram, square)
 
 
 def trim(
-    rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype, isa: str | None = None
+    rows: Rows,
+    lo: int,
+    hi: int,
+    *,
+    mix: Tensor | None = None,
+    votes: Tensor | None = None,
+    compute: torch.dtype,
+    isa: str | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Per coordinate the mean of the sorted values lo, ..., hi-1 (d,), and whether any input is not finite ()."""
-    m = _check_range(rows, lo, hi, mix)
+    m = _check_range(rows, lo, hi, mix, votes)
     value = _take(rows[0].shape[0], compute, None)
     alarm = _zeros(dtype=torch.bool)
-    _run(_TRIM, rows, isa, weights=mix, m=m, lo=lo, hi=hi, value=value, alarm=alarm)
+    _run(_TRIM, rows, isa, weights=mix, votes=votes, m=m, lo=lo, hi=hi, value=value, alarm=alarm)
     return value, alarm
 
 
@@ -85,12 +93,19 @@ def combine(
 
 
 def shares(
-    rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype, isa: str | None = None
+    rows: Rows,
+    lo: int,
+    hi: int,
+    *,
+    mix: Tensor | None = None,
+    votes: Tensor | None = None,
+    compute: torch.dtype,
+    isa: str | None = None,
 ) -> Tensor:
-    """How many coordinates (m,) each row has within the sorted values lo, ..., hi-1; rows that do share it."""
-    m = _check_range(rows, lo, hi, mix)
+    """How many coordinates (m,) each row has within the sorted values lo, ..., hi-1; see `reference.shares`."""
+    m = _check_range(rows, lo, hi, mix, votes)
     counts = _zeros(m)
-    _run(_SHARES, rows, isa, weights=mix, m=m, lo=lo, hi=hi, gram=counts, compute=compute)
+    _run(_SHARES, rows, isa, weights=mix, votes=votes, m=m, lo=lo, hi=hi, gram=counts, compute=compute)
     return counts
 
 
@@ -101,11 +116,12 @@ def measure(rows: Rows, point: Tensor | None, *, isa: str | None = None) -> Tens
     return squares
 
 
-def _check_range(rows: Rows, lo: int, hi: int, mix: Tensor | None) -> int:
+def _check_range(rows: Rows, lo: int, hi: int, mix: Tensor | None, votes: Tensor | None) -> int:
     """How many rows are sorted."""
     m = len(rows) if mix is None else mix.shape[0]
-    if not 0 <= lo < hi <= m:
-        raise ValueError(f"the range of sorted values must have 0 <= lo < hi <= {m} rows, got lo={lo}, hi={hi}")
+    most = m if votes is None else int(votes.sum())
+    if not 0 <= lo < hi <= most:
+        raise ValueError(f"the range of sorted values must have 0 <= lo < hi <= {most} rows, got lo={lo}, hi={hi}")
     return m
 
 
@@ -128,6 +144,7 @@ def _run(
     *,
     weights: Tensor | None,
     m: int,
+    votes: Tensor | None = None,
     value: Tensor | None = None,
     compute: torch.dtype | None = None,
     anchors: Sequence[Tensor | None] = (),
@@ -145,6 +162,8 @@ def _run(
     d, compute = (rows[0].shape[0], compute) if value is None else (value.shape[0], value.dtype)
     if weights is not None:
         weights = weights.to(torch.float64).contiguous()
+    if votes is not None and (votes.shape != (m,) or votes.dtype != torch.int64 or not votes.is_contiguous()):
+        raise ValueError(f"votes must be a whole number for each of {m} rows, got {tuple(votes.shape)} {votes.dtype}")
     described = _describe(rows, anchors, d)
     job = Job(
         op=op,
@@ -157,6 +176,7 @@ def _run(
         d=d,
         lo=lo,
         hi=hi,
+        votes=_address(votes),
         rows=ctypes.addressof(described),
         weights=_address(weights),
         value=_address(value),

@@ -17,19 +17,20 @@ def walk(
     gram: Tensor,
     spread: Tensor,
     n: int,
-    f: int,
+    f: float,
     iterations: int,
     parameter: float | None,
     rounding: float,
     blur: Tensor | None,
     anchor: int | None,
+    votes: Tensor | None = None,
 ) -> Walked:
-    """The whole loop of a rule; arguments and results as of `cuda_gram.walk`."""
+    """The whole loop of a rule; arguments and results as of `cuda_gram.walk`, and votes as of `Sketch`."""
     library = load()
     assert library is not None
     size, gram = len(gram), gram.contiguous()
     # One block for all that is written: coefficients, distances, tau, scratch.
-    room = torch.empty(5 * size + n + 1, dtype=torch.float64, device="cpu")
+    room = torch.empty(6 * size + n + 1, dtype=torch.float64, device="cpu")
     outside = torch.empty(n, dtype=torch.bool, device="cpu")
     at = room.data_ptr()
     job = Walk(
@@ -44,6 +45,7 @@ def walk(
         blur=0.0 if blur is None else float(blur),
         spread=float(spread),
         gram=gram.data_ptr(),
+        votes=None if votes is None else votes.data_ptr(),
         c=at,
         reach=at + 8 * size,
         tau=at + 8 * (size + n),

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ISAS = ("plain", "avx2", "avx512")
-_ABI = 5
+_ABI = 6
 
 
 class Job(ctypes.Structure):
@@ -18,7 +18,8 @@ class Job(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int32) for name in ("op", "isa", "wide", "threads")),
         *((name, ctypes.c_int64) for name in ("n", "m", "anchors", "d", "lo", "hi")),
-        *((name, ctypes.c_void_p) for name in ("rows", "weights", "value", "spread", "gram", "alarm", "parallel")),
+        *((name, ctypes.c_void_p) for name in ("votes", "rows", "weights", "value")),
+        *((name, ctypes.c_void_p) for name in ("spread", "gram", "alarm", "parallel")),
     )
 
 
@@ -26,9 +27,9 @@ class Walk(ctypes.Structure):
     """The loop of a rule on the Gram matrix: `struct walk`."""
 
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("kind", "size", "n", "f", "iterations", "anchor")),
-        *((name, ctypes.c_double) for name in ("parameter", "rounding", "blur", "spread")),
-        *((name, ctypes.c_void_p) for name in ("gram", "c", "reach", "tau", "scratch", "outside")),
+        *((name, ctypes.c_int64) for name in ("kind", "size", "n", "iterations", "anchor")),
+        *((name, ctypes.c_double) for name in ("f", "parameter", "rounding", "blur", "spread")),
+        *((name, ctypes.c_void_p) for name in ("gram", "votes", "c", "reach", "tau", "scratch", "outside")),
     )
 
 

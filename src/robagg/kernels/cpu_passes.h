@@ -317,13 +317,15 @@ static void NAME(count)(const struct NAME(tile) *t, ptrdiff_t v, ptrdiff_t colum
 #undef WITHIN
 }
 
+#include "cpu_votes.h"
+
 /* Scratch bytes of one thread, in the order in which `sorted` deals them out. */
 static size_t NAME(scratch)(const struct plan *p)
 {
     const size_t blocks = (size_t)(p->size + BLOCK - 1) / BLOCK, m = (size_t)p->m, n = (size_t)p->n;
     const size_t rows = (size_t)p->size + (p->mixed ? n : 0) + 2;
-    return rows * ((size_t)p->tile * sizeof(T) + LINE) + (m + blocks * (blocks + 1) / 2 * BLOCK * BLOCK) * sizeof(V) +
-           (2 * m + 2 * n) * sizeof(void *);
+    const size_t vectors = m + blocks * (blocks + 1) / 2 * BLOCK * BLOCK + (p->votes ? 4 * m : 0);
+    return rows * ((size_t)p->tile * sizeof(T) + LINE) + vectors * sizeof(V) + (3 * m + 2 * n) * sizeof(void *);
 }
 
 /* Columns begin..end of sketch, trim or shares: the median or trimmed mean to p->value, and this chunk's own sums to
@@ -338,12 +340,18 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
     V *const raw = p->mixed ? t->y + size * pitch : t->y;
     t->centre = t->y + (size + (p->mixed ? n : 0)) * pitch;
     t->mad = t->centre + pitch;
-    V *const s = t->mad + pitch, *const products = s + m;
+    V *const s = t->mad + pitch, *const products = s + m, *const away = products + lanes, *const room = away + m;
+    NAME(whole) *const votes = (NAME(whole) *)(room + 2 * m);
     const V zero = SPLAT((T)0);
     V trouble[4] = {zero, zero, zero, zero};
-    t->from = (const T **)(products + lanes);
+    t->from = (const T **)(p->votes ? room + 3 * m : away);
     const T **const sent = p->mixed ? t->from + m : t->from; /* where the rows lie that were sent */
     t->ahead = (const char **)(t->from + m + (p->mixed ? n : 0));
+    const T **const far = (const T **)(t->ahead + (m > n ? m : n));
+    for (ptrdiff_t i = 0; p->votes && i < m; i++) {
+        votes[i] = (NAME(whole))p->votes[i];
+        far[i] = (const T *)(away + i);
+    }
     const int median = p->op == TRIM && p->lo == (m - 1) / 2 && p->hi == m / 2 + 1;
     double spread[8] = {0};
     int since = 0;
@@ -372,13 +380,17 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
             for (ptrdiff_t i = 0; i < m; i++) t->from[i] = (const T *)(t->y + i * pitch);
         }
 #ifdef FUSED
-        if (m <= RUN_MAX && p->op == SKETCH) NAME(sketches)[m](t);
-        else if (m <= RUN_MAX && median) NAME(medians)[m](t);
+        if (m <= RUN_MAX && p->op == SKETCH && !p->votes) NAME(sketches)[m](t);
+        else if (m <= RUN_MAX && median && !p->votes) NAME(medians)[m](t);
         else
 #endif
         for (ptrdiff_t v = 0; v < count; v++) {
             const ptrdiff_t spared = p->op == SKETCH ? pairs : 0;
             for (ptrdiff_t i = spared; i < n; i++) __builtin_prefetch(t->ahead[i] + v * t->step, 0, 3);
+            if (p->votes) {
+                NAME(vote)(p, t, v, m, s, votes, room, away, far, some - v * VLEN, products);
+                continue;
+            }
             NAME(sort)(t->from, v * VLEN, m, s);
             if (p->op == SHARES) {
                 NAME(count)(t, v, some - v * VLEN, m, s[p->lo], s[p->hi - 1], products);
@@ -495,3 +507,4 @@ static void NAME(measure)(const struct plan *p, int64_t begin, int64_t end, void
 #undef FMA
 #undef SPLAT
 #undef VSUM
+#undef MASK

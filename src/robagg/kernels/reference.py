@@ -3,6 +3,8 @@
 Rows are an (n, d) tensor of any strides, or n vectors of length d that lie anywhere in memory. With `mix`, an (m, n)
 float64 matrix, the passes see the m rows `mix @ x`, formed a tile of columns at a time and never stored. Values are
 computed and returned in the dtype `compute` (float32 or float64); sums over coordinates are float64.
+
+With `votes`, (m,) int64 with a sum below 2^31, row i counts as votes[i] copies of itself wherever values are sorted.
 """
 
 from __future__ import annotations
@@ -17,7 +19,12 @@ from robagg.kernels.types import Examined, Rows, Sketched
 
 
 def sketch(
-    rows: Rows, *, mix: Tensor | None = None, anchors: Sequence[Tensor | None] = (), compute: torch.dtype
+    rows: Rows,
+    *,
+    mix: Tensor | None = None,
+    anchors: Sequence[Tensor | None] = (),
+    votes: Tensor | None = None,
+    compute: torch.dtype,
 ) -> Sketched:
     """Median, spread V = sum_j MAD_j^2, and the Gram matrix of rows and anchors about the median.
 
@@ -38,10 +45,15 @@ def sketch(
         x = tile(rows, columns, compute)
         if mix is not None:
             x = mixed(mix, x)
-        s = x.sort(dim=0).values
-        centre = middle(s)
+        if votes is None:
+            s = x.sort(dim=0).values
+            centre = middle(s)
+            away = mad(s, centre)
+        else:
+            centre = middle_vote(x, votes)
+            away = middle_vote((x - centre).abs(), votes)
         median[columns] = centre
-        spread += mad(s, centre).double().square().sum()
+        spread += away.double().square().sum()
         if square is not None:
             square += centre.double().square().sum()
         points = [
@@ -54,7 +66,15 @@ def sketch(
     return Sketched(median, spread, gram, square)
 
 
-def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> tuple[Tensor, Tensor]:
+def trim(
+    rows: Rows,
+    lo: int,
+    hi: int,
+    *,
+    mix: Tensor | None = None,
+    votes: Tensor | None = None,
+    compute: torch.dtype,
+) -> tuple[Tensor, Tensor]:
     """Per coordinate the mean of the sorted values lo, ..., hi-1 (d,), and whether any input is not finite ()."""
     d, device = rows[0].shape[0], rows[0].device
     value = torch.empty(d, dtype=compute, device=device)
@@ -64,7 +84,11 @@ def trim(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: to
         alarm |= ~torch.isfinite(x).all()
         if mix is not None:
             x = mixed(mix, x)
-        value[columns] = (x.sort(dim=0).values[lo:hi] / (hi - lo)).sum(dim=0)
+        if votes is None:
+            value[columns] = (x.sort(dim=0).values[lo:hi] / (hi - lo)).sum(dim=0)
+        else:
+            s, _, held = hold(x, votes, lo, hi)
+            value[columns] = (s * (held.double() / (hi - lo)).to(compute)).sum(dim=0)
     return value, alarm
 
 
@@ -112,8 +136,19 @@ def check_count(coefficients: Tensor, count: int) -> Tensor:
     return coefficients
 
 
-def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: torch.dtype) -> Tensor:
-    """How many coordinates (m,) each row has within the sorted values lo, ..., hi-1; rows that do share it."""
+def shares(
+    rows: Rows,
+    lo: int,
+    hi: int,
+    *,
+    mix: Tensor | None = None,
+    votes: Tensor | None = None,
+    compute: torch.dtype,
+) -> Tensor:
+    """How many coordinates (m,) each row has within the sorted values lo, ..., hi-1; rows that do share it.
+
+    With votes each has the share of the range that its copies are; rows that are equal share theirs by their votes.
+    """
     m = mix.shape[0] if mix is not None else len(rows)
     d, device = rows[0].shape[0], rows[0].device
     counts = torch.zeros(m, dtype=torch.float64, device=device)
@@ -121,6 +156,15 @@ def shares(rows: Rows, lo: int, hi: int, *, mix: Tensor | None = None, compute: 
         x = tile(rows, columns, compute)
         if mix is not None:
             x = mixed(mix, x)
+        if votes is not None:
+            s, order, held = hold(x, votes, lo, hi)
+            same = torch.cat([torch.zeros_like(s[:1], dtype=torch.int64), (s[1:] != s[:-1]).cumsum(dim=0)])
+            mine = votes[order]
+            there = torch.zeros_like(held).scatter_add(0, same, held).gather(0, same)
+            among = torch.zeros_like(mine).scatter_add(0, same, mine).gather(0, same).clamp(min=1)
+            part = there.double() * mine / among / (hi - lo)
+            counts += torch.zeros_like(part).scatter(0, order, part).sum(dim=1)
+            continue
         s = x.sort(dim=0).values
         kept = (x >= s[lo]) & (x <= s[hi - 1])
         counts += (kept / kept.sum(dim=0).clamp(min=1)).double().sum(dim=1)
@@ -195,6 +239,20 @@ def middle(s: Tensor) -> Tensor:
     if n % 2:
         return s[n // 2]
     return s[n // 2 - 1] / 2 + s[n // 2] / 2
+
+
+def hold(x: Tensor, votes: Tensor, lo: int, hi: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The sorted rows (m, t), which row each value is of, and how many of the copies lo, ..., hi-1 it holds (int64)."""
+    s, order = x.sort(dim=0)
+    ends = votes[order].cumsum(dim=0)
+    return s, order, ends.clamp(lo, hi) - (ends - votes[order]).clamp(lo, hi)
+
+
+def middle_vote(x: Tensor, votes: Tensor) -> Tensor:
+    """The median of the copies of the rows (m, t): of an even number the midpoint."""
+    total = int(votes.sum())
+    s, _, held = hold(x, votes, (total - 1) // 2, total // 2 + 1)
+    return (s * (held.double() / (1 + (total % 2 == 0))).to(s.dtype)).sum(dim=0)
 
 
 def mad(s: Tensor, centre: Tensor) -> Tensor:
