@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,33 @@ def median_of(values: Sequence[float]) -> float:
     if n % 2 == 1:
         return s[n // 2]
     return s[n // 2 - 1] / 2 + s[n // 2] / 2
+
+
+def copies(rows: Sequence[Any], votes: Sequence[int]) -> list[Any]:
+    """Each row as often as it has votes: what a rule with client weights is the plain rule on."""
+    return [row for row, count in zip(rows, votes, strict=True) for _ in range(count)]
+
+
+def heaviest(votes: Sequence[int], f: int, share: float = 0.0) -> int:
+    """The votes of the f heaviest rows, or of a share where that is more; always less than half."""
+    held = sum(sorted(votes, reverse=True)[:f])
+    return max(held, min(math.ceil(share * sum(votes)), (sum(votes) - 1) // 2))
+
+
+def tolerated(votes: Sequence[int], f: int | float | None, joins: int = 1) -> int:
+    """How many rows f stands for, when a row stands for up to `joins` clients: they must hold less than half."""
+    order = sorted(votes, reverse=True)
+
+    def most(size: int) -> int:
+        return max(k for k in range(len(votes) + 1) if 2 * sum(order[: k * size]) < sum(votes))
+
+    if f is None:
+        asked = most(1)
+    elif isinstance(f, float):
+        asked = min(min(k for k in range(len(votes) + 1) if sum(order[:k]) >= f * sum(votes) - 1e-9), most(1))
+    else:
+        asked = f
+    return min(asked, most(joins))
 
 
 def weighted_sum(weights: Sequence[float], rows: Rows) -> Vector:
@@ -72,6 +100,46 @@ def krum_scores(rows: Rows, f: int) -> list[float]:
     return scores
 
 
+def nearest_votes(rows: Rows, votes: Sequence[int], f: int, i: int) -> list[int]:
+    """How many votes of each row are among the nearest to row i, all votes but f: its own, then the next row's."""
+    left, taken = sum(votes) - f, [0] * len(rows)
+    for j in sorted(range(len(rows)), key=lambda j: (j != i, squared(rows[i], rows[j]), j)):
+        taken[j] = min(votes[j], left)
+        left -= taken[j]
+    return taken
+
+
+def weighted_krum_scores(rows: Rows, votes: Sequence[int], f: int) -> list[float]:
+    """The squared distances to the nearest votes; a row without votes is not there to be chosen."""
+    scores = []
+    for i in range(len(rows)):
+        taken = nearest_votes(rows, votes, f, i)
+        scores.append(math.fsum(k * squared(rows[i], rows[j]) for j, k in enumerate(taken)) if votes[i] else math.inf)
+    return scores
+
+
+def weighted_nnm(rows: Rows, votes: Sequence[int], f: int) -> list[Vector]:
+    """Each row becomes the mean of the votes nearest to it; it keeps its own."""
+    return [weighted_mean(rows, nearest_votes(rows, votes, f, i)) for i in range(len(rows))]
+
+
+def weighted_mean(rows: Rows, votes: Sequence[int]) -> Vector:
+    return weighted_sum([k / sum(votes) for k in votes], rows)
+
+
+def weighted_bucketing(
+    rows: Rows, votes: Sequence[int], order: Sequence[int], s: int = 2
+) -> tuple[list[Vector], list[int]]:
+    """The weighted means of the buckets, and their votes: the sums of their rows'."""
+    means, sums = [], []
+    for k in range(0, len(order), s):
+        bucket = order[k : k + s]
+        counts = [votes[i] for i in bucket]
+        sums.append(sum(counts))
+        means.append(weighted_mean([rows[i] for i in bucket], counts if sum(counts) else [1] * len(bucket)))
+    return means, sums
+
+
 def krum(rows: Rows, f: int) -> Vector:
     scores = krum_scores(rows, f)
     return list(rows[scores.index(min(scores))])
@@ -84,16 +152,16 @@ def multikrum(rows: Rows, f: int) -> Vector:
     return mean([rows[i] for i in best])
 
 
-def caf(rows: Rows, f: int, standout: float = 0.0) -> tuple[Vector, float]:
+def caf(rows: Rows, f: float, standout: float = 0.0, votes: Sequence[float] | None = None) -> tuple[Vector, float]:
     """The value, and the smallest margin by which a direction, a row, the end or the least variance was decided.
 
-    With `standout` it is SpectralFilter.
+    With `standout` it is SpectralFilter. With votes their sum is n, and f counts votes.
     """
     x = np.array(rows, dtype=float)
     n = len(x)
-    c, steps, gap, taken = np.ones(n), [], math.inf, 0
+    c, steps, gap, taken = np.ones(n) if votes is None else np.array(votes, dtype=float), [], math.inf, 0
     pairs = sorted(squared(a, b) for i, a in enumerate(rows) for b in rows[:i])
-    nearest = pairs[: (n - f) * (n - f - 1) // 2]
+    nearest = pairs[: int((n - f) * (n - f - 1) // 2)]
     level = standout * math.fsum(nearest) / (2 * len(nearest)) / (n - 1) if nearest else 0.0
     while f and c.sum() > n - 2 * f and (not standout or taken < 2 * f + 10):
         mu = c @ x / c.sum()
@@ -120,7 +188,7 @@ def caf(rows: Rows, f: int, standout: float = 0.0) -> tuple[Vector, float]:
             gap = 0.0
         c = left
     if not steps:
-        return mean(rows), gap
+        return mean(rows) if votes is None else weighted_sum([k / n for k in votes], rows), gap
     steps.sort(key=lambda step: step[0])
     if len(steps) > 1:
         gap = min(gap, relative_gap(steps[0][0], steps[1][0]))
@@ -136,13 +204,14 @@ def rfa(rows: Rows, iterations: int = 10, smoothing: float = 0.1) -> Vector:
     return z
 
 
-def floor(sent: Rows, shares: Rows) -> float:
+def floor(sent: Rows, shares: Rows, votes: Sequence[int] | None = None, centre: Vector | None = None) -> float:
     """What mixed rows, with these shares of the rows that were sent, are expected to keep of the middle one's distance.
 
     Independent rows of one variance: a mean with shares w has sum w^2 of it.
     """
-    m = cm(sent)
-    middle = median_of([squared(row, m) for row in sent])
+    m = cm(sent) if centre is None else centre
+    gaps = [squared(row, m) for row in sent]
+    middle = median_of(gaps if votes is None else copies(gaps, votes))
     return middle * math.fsum(w**2 for row in shares for w in row) / len(shares)
 
 

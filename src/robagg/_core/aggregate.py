@@ -6,22 +6,22 @@ rows looked at: the broken are dropped, and where none is broken the pass is rep
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from robagg._core.claims import read_claims
 from robagg._core.contract import Attribution, check_outcome, is_ours, read_matrix
-from robagg._core.leaf import describe_kind
 from robagg._core.outcome import Outcome
 from robagg._core.passes import AlarmError, Passes
 from robagg._core.stack import Stack
-from robagg._core.stage import Solver, describe_unprotected, find_in_force
-from robagg._core.tolerance import QuorumError
+from robagg._core.stage import Solver, describe_unprotected, find_in_force, find_left
+from robagg._core.tolerance import F, QuorumError
+from robagg._core.votes import Votes
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,15 @@ class Request:
     """What is asked of a rule, beside the rows."""
 
     weights: Any = None
-    """n client sizes, for Mean."""
+    """What each of n clients claims to count."""
     state: Any = None
     """The last aggregate, for what starts from it."""
     generator: torch.Generator | None = None
     """What is random takes its numbers here."""
     verdict: bool = False
     """Whether each row's part is asked for, even where that takes another pass; without, it may not be given."""
+    max_weight: float | None = None
+    """The largest share that a claim can give a client; None: as far as f allows it."""
     alarm: Tensor | None = None
     """() A flag on the device, for a round that is one CUDA graph: the alarm is added to it instead of asked for.
 
@@ -47,17 +49,17 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
     """Aggregate by the contract: drop the broken, keep the huge; the rows that were used and the outcome on them."""
     for stage in rule.stages:
         stage.resolve_f(stack.n)
-    shares = None
-    if request.weights is not None:
-        shares, odd = _read_weights(rule, request.weights, stack.n)
-        stack = stack.without(odd)
-        if 0 in shares:  # a row without weight is never read, so no pass would find it broken
+    claims = read_claims(rule, request.weights, request.max_weight, stack.n)
+    if claims is not None:
+        stack = stack.without(claims.odd)
+        if claims.leave_out():  # a row without votes is never read, so no pass would find it broken
             stack = stack.without(stack.broken_rows())
     last = None if request.state is None else stack.flatten(request.state)
     if request.alarm is not None:
-        check_quorum(rule, stack)
-        in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept))
-        outcome = _attempt(rule, request, stack, in_force, shares, last)
+        votes = None if claims is None else claims.deal(stack.kept)
+        check_quorum(rule, stack, votes)
+        in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept), votes)
+        outcome = _attempt(rule, request, stack, in_force, votes, last)
         request.alarm.logical_or_(outcome.alarm)
         return stack, outcome
     # A second attempt draws what the first drew, so that a broken row changes nothing but its own absence.
@@ -66,16 +68,17 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
     mark = source.get_state() if rule.mixers and source is not None else None
     wide = False
     while True:
-        check_quorum(rule, stack)
-        in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept))
+        votes = None if claims is None else claims.deal(stack.kept)
+        check_quorum(rule, stack, votes)
+        in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept), votes)
         ready, back = stack.tamed() if wide else (stack, 1.0)
         try:
-            outcome = _attempt(rule, request, ready, in_force, shares, last, back=back, wide=wide)
+            outcome = _attempt(rule, request, ready, in_force, votes, last, back=back, wide=wide)
             met = not wide and bool(outcome.alarm)
         except AlarmError:
             met = True
         if not met:
-            if 0 in in_force and (unprotected := describe_unprotected(rule, stack.n, stack.n - len(stack.kept))):
+            if 0 in in_force and (unprotected := describe_unprotected(rule, stack.n, stack.n - len(stack.kept), votes)):
                 warnings.warn(unprotected, RuntimeWarning, stacklevel=3)
             return stack, outcome
         broken = stack.broken_rows()
@@ -87,12 +90,12 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
             source.set_state(mark)
 
 
-def check_quorum(rule: Solver, stack: Stack) -> None:
+def check_quorum(rule: Solver, stack: Stack, votes: Votes | None = None) -> None:
     """Raise where too few of the rows that were given are left for the rule."""
     n, kept = stack.n, len(stack.kept)
     if kept == n >= rule.least_n:
         return
-    short = next((stage for stage in rule.stages if stage.tolerance_left(n, n - kept) is None), None)
+    short = next((stage for stage in rule.stages if find_left(stage, n, n - kept, votes) is None), None)
     if short is None and kept >= rule.least_n:
         return
     lost = "; ".join(f"row {i}: {reason}" for i, reason in sorted(stack.reasons.items())[:3])
@@ -109,7 +112,7 @@ def _attempt(
     request: Request,
     stack: Stack,
     in_force: Sequence[int],
-    shares: list[float] | None,
+    votes: Votes | None,
     last: Sequence[Tensor] | None,
     *,
     back: float = 1.0,
@@ -126,44 +129,27 @@ def _attempt(
         verdict=request.verdict,
         asks=request.alarm is None and (wide or stack.device.type == "cpu"),
         guarded=not all(is_ours(type(stage)) for stage in rule.stages),
+        votes=None if votes is None else torch.tensor(votes.kept, device=stack.device),
+        outnumbered=votes is not None and any(votes.outnumber(stage.f_asked) for stage in rule.stages),
     )
-    for mixer, f in zip(rule.mixers, in_force, strict=False):
+    for mixer, count in zip(rule.mixers, in_force, strict=False):
+        f = _count_votes(getattr(mixer, "f", 0), count, votes, passes)
         sketch = passes.distances(f) if mixer.needs_distances else passes.bare(f)
         with Attribution(mixer, "matrix"):
             matrix = mixer.matrix(sketch, generator=request.generator)
-        whole = read_matrix(mixer, matrix, mixer.count_behind(passes.n), passes)
-        passes.push(whole, shares_rows=mixer.shares_rows, anchored=bool(mixer.anchors))
-    part = None
-    if shares is not None:
-        part = torch.tensor([shares[i] for i in stack.kept], dtype=torch.float64, device=stack.device)
+        matrix = read_matrix(mixer, matrix, mixer.count_behind(passes.n), passes)
+        passes.push(matrix, shares_rows=mixer.shares_rows, anchored=bool(mixer.anchors))
+        if passes.votes is not None:
+            passes.votes = mixer.votes_behind(matrix, passes.votes)
     core = rule.core
+    f = _count_votes(core.f_asked, in_force[-1], votes, passes)
+    part = None if passes.votes is None else passes.votes.double() / passes.total
     with Attribution(core, "solve"):
-        outcome = core.solve(passes, in_force[-1], part)
+        outcome = core.solve(passes, f, part)
     if not is_ours(type(core).solve):
         check_outcome(core, outcome, passes)
+    outcome = outcome if votes is None else replace(outcome, votes=votes)
     return outcome if back == 1.0 else outcome.scaled(back)
-
-
-def _read_weights(rule: Solver, weights: Any, n: int) -> tuple[list[float], dict[int, str]]:
-    """The sizes that clients claim, and of those that are none, why not."""
-    mixer = next((mixer for mixer in rule.mixers if not mixer.keeps_clients), None)
-    if mixer is not None:
-        raise ValueError(f"client weights need one row per client, but behind {mixer} a row stands for several")
-    try:  # iterating text or a dict gives no sizes
-        claims = None if isinstance(weights, str | bytes | Mapping) else list(weights)
-    except TypeError:
-        claims = None
-    if claims is None:
-        raise TypeError(f"weights must be {n} numbers, one per row, got {describe_kind(weights)}")
-    if len(claims) != n:
-        raise ValueError(f"weights must be one per row, got {len(claims)} weights for {n} rows")
-    sizes = [_read_size(claim) for claim in claims]
-    odd = {
-        i: f"weight {describe_kind(claims[i]) if size is None else size} is no size"
-        for i, size in enumerate(sizes)
-        if size is None or not 0 <= size < math.inf
-    }
-    return [math.nan if size is None else size for size in sizes], odd
 
 
 def _anchor(name: str, last: Sequence[Tensor] | None, back: float) -> Sequence[Tensor] | None:
@@ -172,11 +158,8 @@ def _anchor(name: str, last: Sequence[Tensor] | None, back: float) -> Sequence[T
     return [leaf.double() / back if back != 1.0 else leaf for leaf in last]
 
 
-def _read_size(claim: Any) -> float | None:
-    """What a client claims; None where it is no number."""
-    try:
-        return float(claim)
-    except OverflowError:  # 10**400 is what a client said, and no size
-        return math.inf
-    except (Exception, SystemExit):  # whatever it is, it must not end the round
-        return None
+def _count_votes(f: F, in_force: int, votes: Votes | None, passes: Passes) -> int:
+    """How many of the rows that reach a stage may be Byzantine, or with client weights how many votes."""
+    if votes is None or passes.votes is None:
+        return in_force
+    return votes.count_held(f, in_force, passes.votes.tolist())

@@ -22,14 +22,24 @@ SLACK = 1e-9
 
 def filter_rows(sketch: Sketch, standout: float = 0.0) -> Weights:
     """The weights of a filter on a sketch, with what is left of each row's weight; see `weigh_down`."""
-    n = sketch.n
-    votes = torch.ones(n, dtype=torch.float64, device=sketch.gram.device)
-    found = kernels.weigh_down(sketch.gram, votes, sketch.f, standout)
-    left, scale = weigh_down(sketch.gram[:n, :n], votes, sketch.f, standout) if found is None else found
-    return Weights(sketch.on_rows(left / left.sum()), left=left, scale=scale)
+    n, f = sketch.n, sketch.f * sketch.vote
+    votes = sketch.count(torch.ones(n, dtype=torch.float64, device=sketch.gram.device)) * sketch.vote
+    steps = count_steps(sketch) + (REFINE if f and standout else 0)
+    found = kernels.weigh_down(sketch.gram, votes, f, steps, standout)
+    left, scale = weigh_down(sketch.gram[:n, :n], votes, f, steps, standout) if found is None else found
+    part = left if sketch.votes is None else (left / votes).where(votes > 0, 1.0)
+    return Weights(sketch.on_rows(left / left.sum()), left=part, scale=scale)
 
 
-def weigh_down(gram: Tensor, votes: Tensor, f: int, standout: float = 0.0) -> Filtered:
+def count_steps(sketch: Sketch) -> int:
+    """As many steps as can leave weights above n-2f, where each takes the whole weight of a row."""
+    if sketch.votes is None or sketch.f == 0:
+        return 2 * sketch.f
+    lightest = sketch.votes[sketch.votes > 0].sort().values.cumsum(dim=0)
+    return int((lightest < 2 * sketch.f).sum()) + 1
+
+
+def weigh_down(gram: Tensor, votes: Tensor, f: float, steps: int, standout: float = 0.0) -> Filtered:
     """What is left of each row's weight where the rows vary least in the direction in which they vary most.
 
     A direction stands out while the weighted variance along it is beyond `standout / (n-1)` times the variance of rows
@@ -41,7 +51,8 @@ def weigh_down(gram: Tensor, votes: Tensor, f: int, standout: float = 0.0) -> Fi
     Args:
         gram: (n, n) inner products of the rows about any centre.
         votes: (n,) weights to start from, of sum n.
-        f: how many rows may be Byzantine.
+        f: how many votes may be Byzantine.
+        steps: how many there are at most.
         standout: how much of its share a direction may have; 0: none, and a step takes a row's whole weight.
     """
     n = len(gram)
@@ -51,7 +62,7 @@ def weigh_down(gram: Tensor, votes: Tensor, f: int, standout: float = 0.0) -> Fi
     gram, level = gram / unit, standout / max(n - 1, 1) * (variance / unit)
     c, best, least, alive = votes, votes, torch.full_like(gram[0, 0], torch.inf), torch.ones_like(gram[0, 0])
     total = votes.sum()
-    for _ in range(2 * f + (REFINE if f and standout else 0)):
+    for _ in range(steps):
         share = c / c.sum()
         spread, along = examine(gram, share)
         better = (spread < least * (1 - SLACK)) & (alive > 0)
@@ -66,7 +77,7 @@ def weigh_down(gram: Tensor, votes: Tensor, f: int, standout: float = 0.0) -> Fi
     return Filtered(best, variance.sqrt())
 
 
-def estimate_variance(gram: Tensor, f: int) -> Tensor:
+def estimate_variance(gram: Tensor, f: float) -> Tensor:
     """Half the mean squared distance () of the (n-f)(n-f-1)/2 nearest pairs: at most the honest rows' own.
 
     So many pairs are honest, and the nearest are no farther apart than those.
@@ -75,7 +86,8 @@ def estimate_variance(gram: Tensor, f: int) -> Tensor:
     length = gram.diagonal()
     i, j = torch.tril_indices(n, n, -1, device=gram.device)
     pairs = (length[i] + length[j] - 2 * gram[i, j]).clamp(min=0)
-    count = (n - f) * (n - f - 1) // 2
+    honest = int(n - f + SLACK)
+    count = honest * (honest - 1) // 2
     return pairs.sort().values[:count].sum() / max(2 * count, 1)
 
 

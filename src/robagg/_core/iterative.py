@@ -65,9 +65,10 @@ class IterativeRule(GramRule):
             sketch.gram,
             sketch.spread,
             sketch.n,
-            sketch.f,
+            sketch.f * sketch.vote,
             self.iterations,
             parameter=None if length is None else length * sketch.unit,
+            votes=None if sketch.votes is None else sketch.votes.double() * sketch.vote,
             rounding=sketch.rounding,
             blur=sketch.blur if isinstance(sketch.blur, Tensor) else None,
             anchor=None if self.origin is None else sketch.anchors.index(self.origin),
@@ -78,4 +79,4 @@ def estimate_tau(sketch: Sketch, c: Tensor) -> Tensor:
     """tau^2 = (n-f)/f (|v - m|^2 + V), the paper's estimate; infinite for f = 0."""
     if sketch.f == 0:
         return torch.full_like(sketch.spread, torch.inf)
-    return (sketch.n - sketch.f) / sketch.f * (sketch.squared_norm(c) + sketch.spread)
+    return (sketch.total - sketch.f) / sketch.f * (sketch.squared_norm(c) + sketch.spread)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from robagg._core.sketch import Sketch
+from robagg._core.votes import Votes
 
 
 class Treatment(Enum):
@@ -71,6 +72,8 @@ class Outcome:
     reach: Tensor | None = None
     """(n,) distances that the last step compared with tau."""
     treatment: Treatment = Treatment.REJECTED
+    votes: Votes | None = None
+    """What the clients counted, where they did not count alike."""
     chosen: bool = False
     """Whether a row without weight was simply not chosen."""
     left: Tensor | None = None

@@ -38,6 +38,8 @@ class Passes:
         verdict: bool = False,
         asks: bool = False,
         guarded: bool = False,
+        votes: Tensor | None = None,
+        outnumbered: bool = False,
     ) -> None:
         self.leaves = leaves
         self.anchors = anchors
@@ -62,7 +64,17 @@ class Passes:
         """Whether the host may be asked between passes: on a device that takes longer than to go on."""
         self.guarded = guarded
         """Whether somebody else's class sees the sketches: none that is not finite may reach it."""
+        self.votes = votes
+        """(n,) int64: row i counts as so many; None: one each."""
+        self._sent_votes = votes
+        self.outnumbered = outnumbered
+        """Whether half of the rows may be Byzantine: then only a median by votes is a centre for distances."""
         self._raw: tuple[list[Tensor], Sketch] | None = None
+
+    @property
+    def total(self) -> int:
+        """All votes; no pre-aggregator changes their number."""
+        return self.n if self.votes is None else int(self.votes.sum())
 
     @classmethod
     def of(cls, sketch: Sketch, *, verdict: bool = False) -> Passes:
@@ -111,27 +123,28 @@ class Passes:
         With `floor` the spread of rows that may coincide is no less than what mixing leaves of the rows that were sent.
         """
         if self.matrix is None:
-            medians, sketch = self._sketch_sent()
+            plain = self.votes is None or self.outnumbered
+            medians, sketch = self._sketch_sent() if plain else self._sketch(None, f, self.votes)
             return medians, self._for(sketch, sketch.gram, f)
-        mix = self.matrix[: self.n, : self.sent]
-        if not (floor and self.shared):
-            return self._sketch(mix, f)
-        least = leave(mix, self._sketch_sent()[1].gram.diagonal()[: self.sent])
-        medians, sketch = self._sketch(mix, f)
-        return medians, replace(sketch, spread=torch.maximum(sketch.spread, least))
+        mix, least = self.matrix[: self.n, : self.sent], None
+        if floor and self.shared:
+            least = leave(mix, self._sketch_sent()[1].gram.diagonal()[: self.sent], self._sent_votes)
+        medians, sketch = self._sketch(mix, f, self.votes)
+        sketch = self._for(sketch, sketch.gram, f)
+        return medians, sketch if least is None else replace(sketch, spread=torch.maximum(sketch.spread, least))
 
     def bare(self, f: int) -> Sketch:
         """A sketch that knows n and f alone, for pre-aggregators that ask for no distances."""
         size = self.n + len(self.anchors)
         gram = torch.zeros(size, size, dtype=torch.float64, device=self.device)
-        return Sketch(gram, gram.new_zeros(()), self.n, f, tuple(self.anchors), unit=self.unit)
+        return self._for(Sketch(gram, gram.new_zeros(()), self.n, f, tuple(self.anchors), unit=self.unit), gram, f)
 
     def trim(self, lo: int, hi: int) -> list[Tensor]:
         """Per coordinate the mean of the sorted values lo..hi-1, leaf by leaf."""
         mix = None if self.matrix is None else self.matrix[: self.n, : self.sent].contiguous()
         values = []
         for rows in self.leaves:
-            value, alarm = kernels.trim(rows, lo, hi, mix=mix, compute=self.compute(rows))
+            value, alarm = kernels.trim(rows, lo, hi, mix=mix, votes=self.votes, compute=self.compute(rows))
             self.raise_alarm(alarm)
             if mix is not None:  # the rows may be finite and a rounded mean of the largest numbers not
                 self.raise_alarm(~torch.isfinite(value.sum()))
@@ -143,7 +156,7 @@ class Passes:
         mix = None if self.matrix is None else self.matrix[: self.n, : self.sent].contiguous()
         counts = torch.zeros(self.n, dtype=torch.float64, device=self.device)
         for rows in self.leaves:
-            counts += kernels.shares(rows, lo, hi, mix=mix, compute=self.compute(rows))
+            counts += kernels.shares(rows, lo, hi, mix=mix, votes=self.votes, compute=self.compute(rows))
         total = counts.sum()
         part = torch.where(total > 0, counts / total, 1 / self.n)
         return part if mix is None else part @ mix
@@ -178,14 +191,14 @@ class Passes:
         return torch.float64 if self.wide or rows[0].dtype == torch.float64 else torch.float32
 
     def _for(self, sketch: Sketch, gram: Tensor, f: int) -> Sketch:
-        return replace(sketch, gram=gram, n=self.n, f=f)
+        return replace(sketch, gram=gram, n=self.n, f=f, votes=self.votes, total=self.total)
 
     def _sketch_sent(self) -> tuple[list[Tensor], Sketch]:
         if self._raw is None:
-            self._raw = self._sketch(None, 0)
+            self._raw = self._sketch(None, 0, self._sent_votes if self.outnumbered else None)
         return self._raw
 
-    def _sketch(self, mix: Tensor | None, f: int) -> tuple[list[Tensor], Sketch]:
+    def _sketch(self, mix: Tensor | None, f: int, votes: Tensor | None = None) -> tuple[list[Tensor], Sketch]:
         medians, spreads, grams, squares = [], [], [], []
         n = self.sent if mix is None else len(mix)
         spares: list[Tensor] = []
@@ -199,6 +212,7 @@ class Passes:
                 rows,
                 mix=None if mix is None else mix.contiguous(),
                 anchors=points,
+                votes=votes,
                 compute=compute,
                 spare=spares[leaf] if spares else None,
             )

@@ -53,31 +53,59 @@ class Rule(Stage):
     def stages(self) -> tuple[Stage, ...]:
         return (*self.mixers, self.core)
 
-    def __call__(self, x: Any, *, weights: Any = None, generator: torch.Generator | None = None) -> Any:
+    def __call__(
+        self,
+        x: Any,
+        *,
+        weights: Any = None,
+        max_weight: float | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Any:
         """The aggregate of the rows x, in their kind.
 
         Args:
             x: an (n, d) tensor or array, a list of vectors, or a list of state dicts or other trees of arrays.
-            weights: n client sizes, for Mean.
+            weights: what each client claims to count, such as its number of examples; None: all alike.
+            max_weight: the largest share of all that a claim can give a client; None: as far as f allows it.
             generator: what is random takes its numbers here.
         """
-        stack, outcome = aggregate(self, read(x), Request(weights, generator=generator))
+        stack, outcome = aggregate(self, read(x), Request(weights, generator=generator, max_weight=max_weight))
         return rebuild(stack, outcome)
 
-    def explain(self, x: Any, *, weights: Any = None, generator: torch.Generator | None = None) -> Verdict:
+    def explain(
+        self,
+        x: Any,
+        *,
+        weights: Any = None,
+        max_weight: float | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Verdict:
         """The aggregate with each row's share in it, and the reason for every row that was left out or limited."""
-        stack, outcome = aggregate(self, read(x), Request(weights, generator=generator, verdict=True))
+        request = Request(weights, generator=generator, verdict=True, max_weight=max_weight)
+        stack, outcome = aggregate(self, read(x), request)
         return judge(self, stack, outcome)
 
-    def step(self, x: Any, state: Any = None, *, generator: torch.Generator | None = None) -> tuple[Verdict, Any]:
+    def step(
+        self,
+        x: Any,
+        state: Any = None,
+        *,
+        weights: Any = None,
+        max_weight: float | None = None,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Verdict, Any]:
         """The verdict and the next state: one that remembers takes its last value as state, others hand it through."""
-        stack, outcome = aggregate(self, read(x), Request(None, state, generator, verdict=True))
+        request = Request(weights, state, generator, verdict=True, max_weight=max_weight)
+        stack, outcome = aggregate(self, read(x), request)
         verdict = judge(self, stack, outcome)
         # A copy: who scales the value in place must not move where the next round starts.
         return verdict, copy.deepcopy(verdict.value) if self.core.remembers else state
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        """Aggregate the rows behind `passes`, of which f may be Byzantine; `shares` are what the clients claim."""
+        """Aggregate the rows behind `passes`, of which f may be Byzantine.
+
+        With client weights f counts votes of `passes.total`, and `shares` (n,) are what the rows count, with sum 1.
+        """
         raise TypeError(f"{type(self).__name__} must define solve or, as a GramRule, weights")
 
     def __rrshift__(self, other: object) -> Rule:
@@ -145,7 +173,6 @@ class GramRule(Rule):
         """Coefficients from the sketch: n x n work that never sees d."""
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        _refuse_weights(self, shares)
         medians, sketch = passes.sketch(f, floor=self.floor) if self.needs_median else (None, passes.distances(f))
         with Attribution(self, "weights"):
             w = self.weights(sketch)
@@ -180,12 +207,14 @@ class SortedRule(Rule):
 
     @abstractmethod
     def kept(self, n: int, f: int) -> tuple[int, int]:
-        """The range lo..hi-1 of the n sorted values that is averaged."""
+        """The range lo..hi-1 of the n sorted values that is averaged.
+
+        With client weights n and f count votes, each of them a value.
+        """
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        _refuse_weights(self, shares)
         with Attribution(self, "kept"):
-            lo, hi = read_range(self, self.kept(passes.n, f), passes.n)
+            lo, hi = read_range(self, self.kept(passes.total, f), passes.total)
         values = passes.trim(lo, hi)
         return Outcome(values, passes.shares(lo, hi) if passes.verdict else None, passes.alarm)
 
@@ -212,8 +241,3 @@ def parse(text: str | Rule, *, f: F = None) -> Rule:
     if not isinstance(last, Rule):
         raise ValueError(f"a chain ends in a rule, but {last} is a pre-aggregator: {text!r}")
     return Pipe(tuple(m for m in mixers if isinstance(m, Mixer)), last) if mixers else last
-
-
-def _refuse_weights(rule: Rule, shares: Tensor | None) -> None:
-    if shares is not None:
-        raise ValueError(f"only Mean takes client weights; {type(rule).__name__} counts every row alike")

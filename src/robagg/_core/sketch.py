@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from robagg import kernels
+from robagg.kernels.votes import middle_vote
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,27 @@ class Sketch:
     """What rounding alone may make the squared distance of two mixed rows that coincide."""
     unit: float = 1.0
     """What a length of 1 is here, where rows were scaled: parameters that are lengths are multiplied by it."""
+    votes: Tensor | None = None
+    """(n,) int64: row i counts as so many equal rows, and f of all these may be Byzantine. None: one each."""
+    total: int = 0
+    """All votes; n where there are none."""
+
+    def __post_init__(self) -> None:
+        if self.votes is None:
+            object.__setattr__(self, "total", self.n)
+
+    def count(self, x: Tensor) -> Tensor:
+        """x (n,) times each row's votes."""
+        return x if self.votes is None else x * self.votes
+
+    def voting(self, x: Tensor) -> Tensor:
+        """x (n,), infinite for a row without votes."""
+        return x if self.votes is None else x.where(self.votes > 0, torch.inf)
+
+    @property
+    def vote(self) -> float:
+        """The rows that a vote stands for, so that all of them are n."""
+        return self.n / self.total
 
     def centre(self) -> Tensor:
         """Coefficients (n+a,) of the centre itself: the median, where the rule asked for it."""
@@ -66,6 +88,19 @@ class Sketch:
         length = gram.diagonal()
         return (length[:, None] + length[None, :] - 2 * gram).clamp(min=0)
 
+    def company(self) -> Tensor:
+        """(n, n): the votes of each row among the total-f nearest to row i, its own first. Ties: the lower index."""
+        assert self.votes is not None
+        itself = torch.eye(self.n, dtype=torch.bool, device=self.gram.device)
+        order = self.pairwise().masked_fill(itself, -1).sort(dim=1, stable=True).indices
+        return torch.zeros_like(order).scatter(1, order, self.first_votes(order, self.total - self.f))
+
+    def first_votes(self, order: Tensor, most: int) -> Tensor:
+        """How many votes the rows of an order (..., n) give until there are `most`."""
+        assert self.votes is not None
+        ends = self.votes[order].cumsum(dim=-1)
+        return ends.clamp(max=most) - (ends - self.votes[order]).clamp(max=most)
+
     def neighbours(self) -> tuple[Tensor, Tensor]:
         """For each row its n-f nearest, itself first: squared distances and indices (n, n-f). Ties: the lower index."""
         if (fused := kernels.neighbours(self.gram, self.n, self.n - self.f)) is not None:
@@ -78,13 +113,16 @@ class Sketch:
 
     def nearest_means(self) -> Tensor:
         """(n, n+a): the matrix that makes each row the mean of its n-f nearest, itself included."""
+        if self.votes is not None:
+            means = self.company().double() / (self.total - self.f)
+            return torch.nn.functional.pad(means, (0, len(self.gram) - self.n))
         if (fused := kernels.nearest_means(self.gram, self.n, self.n - self.f)) is not None:
             return fused
         _, nearest = self.neighbours()
         return self.gram.new_zeros(self.n, len(self.gram)).scatter(1, nearest, 1 / nearest.shape[1])
 
 
-def leave(mix: Tensor, squared: Tensor) -> Tensor:
+def leave(mix: Tensor, squared: Tensor, votes: Tensor | None = None) -> Tensor:
     """What mixing (m, n) leaves () of the middle of the rows' squared distances (n,) from their median.
 
     A mean with shares w of independent rows has sum w^2 of their variance. The middle one is an honest row's, or no
@@ -93,6 +131,12 @@ def leave(mix: Tensor, squared: Tensor) -> Tensor:
     >>> leave(torch.full((4, 2), 0.5), torch.tensor([4.0, 8.0]))
     tensor(3.)
     """
-    n = len(squared)
-    middle = squared.sort().values[(n - 1) // 2 : n // 2 + 1].mean()
-    return mix.square().sum() * (middle / len(mix))
+    return mix.square().sum() * (middle(squared, votes) / len(mix))
+
+
+def middle(x: Tensor, votes: Tensor | None = None) -> Tensor:
+    """The median () of x (n,), each counted as often as it has votes; of an even number the midpoint."""
+    if votes is not None:
+        return middle_vote(x[:, None], votes)[0]
+    n = len(x)
+    return x.sort().values[(n - 1) // 2 : n // 2 + 1].mean()

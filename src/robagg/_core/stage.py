@@ -15,6 +15,10 @@ from robagg._core.passes import Passes
 from robagg._core.registry import Named
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F, read_f, resolve_f, tolerance_left
+from robagg._core.votes import Votes
+
+DECISIONS = frozenset({"solve", "weights", "pull", "kept", "matrix"})
+"""The methods that decide what a row counts."""
 
 
 class Stage(Named, ABC):
@@ -22,10 +26,17 @@ class Stage(Named, ABC):
 
     anchors: ClassVar[tuple[str, ...]] = ()
     """Points it starts from or measures to: "origin", or "last" for the last aggregate."""
+    takes_weights: ClassVar[bool] = False
+    """Whether it counts row i as `sketch.votes[i]` rows. A subclass that decides otherwise must say so itself."""
     tolerates: ClassVar[bool] = True
     """Whether its f is what it protects from. Mean protects from nobody: its f only counts broken rows."""
     shares_rows: ClassVar[bool] = False
     """Whether one row goes into several behind it, so that these may coincide."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not DECISIONS.isdisjoint(cls.__dict__) and "takes_weights" not in cls.__dict__:
+            cls.takes_weights = False
 
     def __post_init__(self) -> None:
         given = getattr(self, "f", None)
@@ -59,8 +70,11 @@ class Mixer(Stage):
     """A pre-aggregator: a matrix whose rows say which weighted sums of the rows go on."""
 
     needs_distances: ClassVar[bool] = True
-    keeps_clients: ClassVar[bool] = True
-    """Whether row i behind it still stands for client i."""
+
+    @property
+    def joins(self) -> int:
+        """How many rows one behind it may stand for; one: row i is row i's."""
+        return 1
 
     @abstractmethod
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
@@ -69,6 +83,10 @@ class Mixer(Stage):
     def tolerance_behind(self, n: int, f: int) -> int:
         """How many of the n rows behind it may be Byzantine, if f of those before it may."""
         return f
+
+    def votes_behind(self, matrix: Tensor, votes: Tensor) -> Tensor:
+        """The votes (m,) int64 of the rows behind its matrix (m, n+a), from those before it (n,)."""
+        return votes
 
     def count_behind(self, n: int) -> int:
         """How many rows it makes of n."""
@@ -124,21 +142,32 @@ class Solver(Protocol):
         """Aggregate the rows behind `passes`, of which f may be Byzantine."""
 
 
-def find_in_force(rule: Solver, n: int, broken: int = 0) -> list[int]:
+def find_in_force(rule: Solver, n: int, broken: int = 0, votes: Votes | None = None) -> list[int]:
     """The f of each stage for the rows that reach it, when some of the n rows that were given are broken."""
-    left = n - broken
-    in_force = [stage.tolerance_left(n, broken) or 0 for stage in rule.stages]
+    left, joined = n - broken, 1
+    in_force = [find_left(stage, n, broken, votes) or 0 for stage in rule.stages]
     for k, mixer in enumerate(rule.mixers, start=1):
-        left = mixer.count_behind(left)
-        in_force[k:] = [mixer.tolerance_behind(left, f) for f in in_force[k:]]
+        left, joined = mixer.count_behind(left), joined * mixer.joins
+        if votes is None:
+            in_force[k:] = [mixer.tolerance_behind(left, f) for f in in_force[k:]]
+        elif mixer.joins > 1:
+            in_force[k:] = [find_left(stage, n, broken, votes, joined) or 0 for stage in rule.stages[k:]]
     return in_force
 
 
-def describe_unprotected(rule: Solver, n: int, broken: int = 0) -> str:
+def find_left(stage: Stage, n: int, broken: int, votes: Votes | None, joined: int = 1) -> int | None:
+    """The f of a stage for the rows left, each of which stands for up to so many clients; None: no quorum."""
+    if votes is None:
+        return stage.tolerance_left(n, broken)
+    return votes.tolerance_left(getattr(stage, "f", 0), broken, joined)
+
+
+def describe_unprotected(rule: Solver, n: int, broken: int = 0, votes: Votes | None = None) -> str:
     """Why a stage that is to tolerate somebody tolerates nobody here; empty where all that are asked to do."""
-    for stage, f in zip(rule.stages, find_in_force(rule, n, broken), strict=True):
+    for stage, f in zip(rule.stages, find_in_force(rule, n, broken, votes), strict=True):
         if f == 0 and stage.f_asked != 0:
             rows = f"{n - broken} sound rows of {n}" if broken else f"n={n} rows"
+            rows += "" if votes is None else " and these client weights"
             chain = f" in {rule}" if rule.mixers else ""
             return (
                 f"{stage.name()}{chain} tolerates nobody with {rows}: f in force is 0 where f={stage.f_asked} was "

@@ -53,7 +53,11 @@ def tolerance_left(f: int, n: int, broken: int) -> int | None:
     With 2f+1 rows left f stays: a broken client does not disarm the rule. Otherwise, if no more than f are broken, f is
     the most that the rest allows, which is at least f - broken: a broken client cannot stop it either.
     """
-    left = n - broken
-    if left >= 2 * f + 1:
+    return left_of(f, (n - broken - 1) // 2, broken, n - broken)
+
+
+def left_of(f: int, most: int, broken: int, left: int) -> int | None:
+    """What is left of f where some rows are broken and `most` of those left can be tolerated."""
+    if most >= f:
         return f
-    return (left - 1) // 2 if broken <= f and left > 0 else None
+    return most if broken <= f and left > 0 else None

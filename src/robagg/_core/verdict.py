@@ -55,6 +55,9 @@ class Verdict:
     unprotected: str = ""
     """Why nobody is tolerated though somebody was to be; empty where the protection that was asked for is there."""
 
+    shares: Tensor | None = None
+    """(n,) what each client counted of all: its client weight after the cap; None where all counted alike."""
+
     @property
     def not_believed(self) -> list[int]:
         """The rows that have a reason against them."""
@@ -75,9 +78,13 @@ class Verdict:
             lines.append(f"{'rest':>5}  {100 * self.median_weight:>6.2f}%  {'':>9}  the median of all rows")
         if self.unprotected:
             lines.append(self.unprotected)
-        elif self.f != resolve_f(self.f_asked, n, self.rule):
+        elif self.shares is None and self.f != resolve_f(self.f_asked, n, self.rule):
             asked = "the most that n allows" if self.f_asked is None else self.f_asked
             lines.append(f"f in force: {self.f}, asked: {asked}")
+        if self.shares is not None:
+            held = float(self.shares.sort(descending=True).values[: self.f].sum())
+            line = f"client weights: none counts more than {float(self.shares.max()):.4g} of all"
+            lines.append(line + (f"; f in force: {self.f}, together at most {held:.4g}" if self.f else ""))
         if self.note:
             lines.append(self.note)
         return "\n".join(lines)
@@ -126,6 +133,10 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
                 reasons[row] = reason
         elif outcome.chosen and weights[row] == 0:
             reasons[row] = "not chosen"
+    shares = None
+    if outcome.votes is not None:
+        shares = torch.zeros(n, dtype=torch.float64, device="cpu")
+        shares[kept] = torch.tensor(outcome.votes.kept, dtype=torch.float64, device="cpu") / outcome.votes.total
     note = ""
     if len(kept) and not clipped and bool(outside.all()):
         stays = "is the median" if outcome.weights is None or not outcome.weights.any() else "stays where it was"
@@ -140,9 +151,10 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
         reasons=tuple(reasons.get(i, "") for i in range(n)),
         note=note,
         rule=str(rule),
-        f=find_in_force(rule, n, lost)[-1] if rule.core.tolerates else 0,
+        f=find_in_force(rule, n, lost, outcome.votes)[-1] if rule.core.tolerates else 0,
         f_asked=rule.core.f_asked,
-        unprotected=describe_unprotected(rule, n, lost),
+        unprotected=describe_unprotected(rule, n, lost, outcome.votes),
+        shares=shares,
     )
 
 

@@ -147,12 +147,12 @@ def walk(
     return None
 
 
-def weigh_down(gram: Tensor, votes: Tensor, f: int, standout: float) -> Filtered | None:
+def weigh_down(gram: Tensor, votes: Tensor, f: float, steps: int, standout: float) -> Filtered | None:
     """The loop of a filter in one kernel, where there is one (None: step by step); see `_core.filtering.weigh_down`."""
     if _only_reference() or _is_mapped(gram):
         return None
     if gram.device.type == "cpu" and len(votes) <= cpu_filter.MOST and cpu_filter.available():
-        return cpu_filter.weigh_down(gram, votes, f, standout)
+        return cpu_filter.weigh_down(gram, votes, f, steps, standout)
     return None
 
 

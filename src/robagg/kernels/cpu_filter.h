@@ -1,13 +1,13 @@
 /* The n x n loop of the filters, in double: the same arithmetic as robagg._core.filtering, step by step, but it ends where nothing
    more can change. */
 
-enum { QUAD = 4, SQUARINGS = 20, REFINE = 10 };
+enum { QUAD = 4, SQUARINGS = 20 };
 static const double OUT = 1e-9, SLACK = 1e-9; /* filtering.py says what they are */
 typedef double quad __attribute__((vector_size(8 * QUAD), aligned(8)));
 
 struct filter {
-    int64_t n, size, f;         /* gram is (size, size), and its first n rows count */
-    double standout;
+    int64_t n, size, steps;     /* gram is (size, size), and its first n rows count */
+    double f, standout;
     const double *gram, *votes; /* votes (n) */
     double *left, *scale;       /* (n), (1) */
     double *scratch;            /* 5 matrices of n rows padded to whole quads, and 5 vectors so padded */
@@ -46,7 +46,7 @@ static void project_on_top(const double *matrix, double *power, double *next, in
 
 /* Half the mean squared distance of the (n-f)(n-f-1)/2 nearest pairs. */
 static double estimate_variance(const struct filter *w, double *pairs) {
-    const int64_t h = w->n - w->f, count = h * (h - 1) / 2;
+    const int64_t h = (int64_t)((double)w->n - w->f + SLACK), count = h * (h - 1) / 2;
     int64_t m = 0;
     double sum = 0;
     for (int64_t i = 0; i < w->n; i++)
@@ -60,7 +60,7 @@ static double estimate_variance(const struct filter *w, double *pairs) {
 }
 
 __attribute__((visibility("default"))) void robagg_filter(const struct filter *w) {
-    const int64_t n = w->n, p = (n + QUAD - 1) / QUAD * QUAD, steps = w->f ? 2 * w->f + (w->standout > 0 ? REFINE : 0) : 0;
+    const int64_t n = w->n, p = (n + QUAD - 1) / QUAD * QUAD;
     double *rows = w->scratch, *matrix = rows + n * p, *power = matrix + n * p, *next = power + n * p;
     double *c = next + 2 * n * p, *share = c + p, *root = share + p, *product = root + p, *along = product + p;
     double unit = 0x1p-1022, total = 0, least = INFINITY;
@@ -73,7 +73,7 @@ __attribute__((visibility("default"))) void robagg_filter(const struct filter *w
         total += c[i] = w->left[i] = w->votes[i];
     }
     const double all = total, level = n > 1 ? w->standout * (variance / unit) / (double)(n - 1) : 0;
-    for (int64_t step = 0; step < steps; step++) {
+    for (int64_t step = 0; step < w->steps; step++) {
         double norm = 0, spread = 0, most = 0x1p-1022, left = 0;
         for (int64_t i = 0; i < n; i++) share[i] = c[i] / total, root[i] = sqrt(share[i]);
         for (int64_t i = 0; i < n; i++) {
@@ -108,7 +108,7 @@ __attribute__((visibility("default"))) void robagg_filter(const struct filter *w
             const double part = along[i] / most < 1 ? along[i] / most : 1, now = c[i] * (1 - (1 - gentle) * part);
             left += share[i] = now > OUT ? now : 0;
         }
-        if (!(left > all - 2 * (double)w->f + SLACK * all)) break;
+        if (!(left > all - 2 * w->f + SLACK * all)) break;
         memcpy(c, share, (size_t)n * sizeof *c);
         total = left;
     }

@@ -19,7 +19,7 @@ def available() -> bool:
     return hasattr(load(), "robagg_filter")
 
 
-def weigh_down(gram: Tensor, votes: Tensor, f: int, standout: float) -> Filtered:
+def weigh_down(gram: Tensor, votes: Tensor, f: float, steps: int, standout: float) -> Filtered:
     """The whole loop; arguments and results as of `robagg._core.filtering.weigh_down`, but gram may have anchors."""
     library = load()
     assert library is not None
@@ -31,6 +31,7 @@ def weigh_down(gram: Tensor, votes: Tensor, f: int, standout: float) -> Filtered
     job = Filter(
         n=n,
         size=len(gram),
+        steps=steps,
         f=f,
         standout=standout,
         gram=gram.data_ptr(),

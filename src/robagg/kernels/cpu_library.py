@@ -37,8 +37,8 @@ class Filter(ctypes.Structure):
     """The loop of a filter on the Gram matrix: `struct filter`."""
 
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("n", "size", "f")),
-        ("standout", ctypes.c_double),
+        *((name, ctypes.c_int64) for name in ("n", "size", "steps")),
+        *((name, ctypes.c_double) for name in ("f", "standout")),
         *((name, ctypes.c_void_p) for name in ("gram", "votes", "left", "scale", "scratch")),
     )
 

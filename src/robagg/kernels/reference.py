@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from robagg.kernels.types import Examined, Rows, Sketched
+from robagg.kernels.votes import mean_votes, middle_vote, share_votes
 
 
 def sketch(
@@ -45,13 +46,9 @@ def sketch(
         x = tile(rows, columns, compute)
         if mix is not None:
             x = mixed(mix, x)
-        if votes is None:
-            s = x.sort(dim=0).values
-            centre = middle(s)
-            away = mad(s, centre)
-        else:
-            centre = middle_vote(x, votes)
-            away = middle_vote((x - centre).abs(), votes)
+        s = x.sort(dim=0).values if votes is None else x
+        centre = middle(s) if votes is None else middle_vote(x, votes)
+        away = mad(s, centre) if votes is None else middle_vote((x - centre).abs(), votes)
         median[columns] = centre
         spread += away.double().square().sum()
         if square is not None:
@@ -84,11 +81,10 @@ def trim(
         alarm |= ~torch.isfinite(x).all()
         if mix is not None:
             x = mixed(mix, x)
-        if votes is None:
-            value[columns] = (x.sort(dim=0).values[lo:hi] / (hi - lo)).sum(dim=0)
-        else:
-            s, _, held = hold(x, votes, lo, hi)
-            value[columns] = (s * (held.double() / (hi - lo)).to(compute)).sum(dim=0)
+        if votes is not None:
+            value[columns] = mean_votes(x, votes, lo, hi)
+            continue
+        value[columns] = (x.sort(dim=0).values[lo:hi] / (hi - lo)).sum(dim=0)
     return value, alarm
 
 
@@ -157,13 +153,7 @@ def shares(
         if mix is not None:
             x = mixed(mix, x)
         if votes is not None:
-            s, order, held = hold(x, votes, lo, hi)
-            same = torch.cat([torch.zeros_like(s[:1], dtype=torch.int64), (s[1:] != s[:-1]).cumsum(dim=0)])
-            mine = votes[order]
-            there = torch.zeros_like(held).scatter_add(0, same, held).gather(0, same)
-            among = torch.zeros_like(mine).scatter_add(0, same, mine).gather(0, same).clamp(min=1)
-            part = there.double() * mine / among / (hi - lo)
-            counts += torch.zeros_like(part).scatter(0, order, part).sum(dim=1)
+            counts += share_votes(x, votes, lo, hi).sum(dim=1)
             continue
         s = x.sort(dim=0).values
         kept = (x >= s[lo]) & (x <= s[hi - 1])
@@ -239,20 +229,6 @@ def middle(s: Tensor) -> Tensor:
     if n % 2:
         return s[n // 2]
     return s[n // 2 - 1] / 2 + s[n // 2] / 2
-
-
-def hold(x: Tensor, votes: Tensor, lo: int, hi: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The sorted rows (m, t), which row each value is of, and how many of the copies lo, ..., hi-1 it holds (int64)."""
-    s, order = x.sort(dim=0)
-    ends = votes[order].cumsum(dim=0)
-    return s, order, ends.clamp(lo, hi) - (ends - votes[order]).clamp(lo, hi)
-
-
-def middle_vote(x: Tensor, votes: Tensor) -> Tensor:
-    """The median of the copies of the rows (m, t): of an even number the midpoint."""
-    total = int(votes.sum())
-    s, _, held = hold(x, votes, (total - 1) // 2, total // 2 + 1)
-    return (s * (held.double() / (1 + (total % 2 == 0))).to(s.dtype)).sum(dim=0)
 
 
 def mad(s: Tensor, centre: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ class Bucketing(Mixer):
     """The rows in random order, s at a time (the last bucket may be short); each bucket's mean goes on.
 
     The rule behind it works with f' = min(f, (ceil(n/s) - 1)//2): so few rows tolerate no more.
+    With client weights a bucket's mean is weighted, and its votes are the sum of theirs.
 
     Args:
         s: rows in a bucket.
@@ -34,7 +35,7 @@ class Bucketing(Mixer):
 
     s: int = 2
     needs_distances: ClassVar[bool] = False
-    keeps_clients: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,7 +50,20 @@ class Bucketing(Mixer):
         count = self.count_behind(n)
         matrix = sketch.gram.new_zeros(count, len(sketch.gram))
         sizes = (n - self.s * bucket).clamp(max=self.s)
-        return matrix.index_put((bucket, order), 1 / sizes.double())
+        matrix = matrix.index_put((bucket, order), 1 / sizes.double())
+        if sketch.votes is None:
+            return matrix
+        weighed = (matrix[:, :n] > 0).double() * sketch.votes
+        held = weighed.sum(dim=1, keepdim=True)
+        means = torch.nn.functional.pad(weighed / held.clamp(min=1), (0, len(sketch.gram) - n))
+        return means.where(held > 0, matrix)
+
+    @property
+    def joins(self) -> int:
+        return self.s
+
+    def votes_behind(self, matrix: Tensor, votes: Tensor) -> Tensor:
+        return ((matrix[:, : len(votes)] > 0) * votes).sum(dim=1)
 
     def count_behind(self, n: int) -> int:
         return -(-n // self.s)

@@ -32,6 +32,7 @@ class Clipping(Mixer):
     """
 
     norm: float = 1.0
+    takes_weights: ClassVar[bool] = True
     anchors: ClassVar[tuple[str, ...]] = ("origin",)
 
     def __post_init__(self) -> None:

@@ -17,6 +17,8 @@ from robagg._core.tolerance import F
 class NNM(Mixer):
     """Each row becomes the mean of its n-f nearest rows, itself included.
 
+    With client weights, of the n-f votes nearest to it, its own first; it keeps its votes.
+
     Args:
         f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
 
@@ -31,6 +33,7 @@ class NNM(Mixer):
 
     f: F = None
     shares_rows: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
 
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
         return sketch.nearest_means()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from robagg._core.filtering import filter_rows
 from robagg._core.outcome import Weights
@@ -15,8 +16,8 @@ from robagg._core.tolerance import F
 class CAF(GramRule):
     """The covariance-bound agnostic filter.
 
-    Begins with weights `c_i = 1`. While their sum is above n-2f, with `mu` the weighted mean and `v` the direction of
-    the largest variance `lambda` about it,
+    Begins with weights `c_i = 1`, or the clients' votes. While their sum is above n-2f, with `mu` the weighted mean and
+    `v` the direction of the largest variance `lambda` about it,
 
         c_i <- c_i (1 - t_i / max_j t_j),    t_i = <x_i - mu, v>^2,    the maximum over rows that have weight left
 
@@ -38,6 +39,7 @@ class CAF(GramRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
 
     def weights(self, sketch: Sketch) -> Weights:
         return filter_rows(sketch)

@@ -42,6 +42,7 @@ class CC(IterativeRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
     tau: float = 10.0
     iterations: int = 1
     kernel: ClassVar[str | None] = "cc"

@@ -25,6 +25,7 @@ class CM(SortedRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
     aliases: ClassVar[tuple[str, ...]] = ("Median", "CWMed")
 
     def kept(self, n: int, f: int) -> tuple[int, int]:

@@ -39,6 +39,7 @@ class Huber(IterativeRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
     iterations: int = 10
     floor: bool = field(default=True, kw_only=True, metadata=REVISED)
     kernel: ClassVar[str | None] = "huber"
@@ -50,8 +51,8 @@ class Huber(IterativeRule):
 
 
 def clip(sketch: Sketch, squared: Tensor, tau: Tensor, slack: Tensor) -> Pull:
-    """The pull min(1, tau/r)/n of rows at squared distances r^2 (n,)."""
+    """The pull min(1, tau/r)/n of rows at squared distances r^2 (n,), times their votes."""
     outside = squared > tau.square() + slack
     # Dividing only where a row is outside keeps 0/0 and inf/inf out.
     strength = (tau / squared.sqrt().where(outside, 1.0)).where(outside, 1.0)
-    return Pull(strength / sketch.n, tau, outside)
+    return Pull(sketch.count(strength) / sketch.total, tau, outside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ from robagg._core.tolerance import F
 @dataclass(frozen=True)
 class Krum(GramRule):
     """The row with the least sum of squared distances to its n-f nearest rows, itself included. Ties: the lowest index.
+
+    With client weights the nearest n-f votes count, its own first.
 
     This is the revised Krum of Allouah et al.; the first definition sums over n-f-2 others.
 
@@ -33,6 +36,7 @@ class Krum(GramRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
 
     def weights(self, sketch: Sketch) -> Weights:
         scores = score(sketch)
@@ -42,7 +46,10 @@ class Krum(GramRule):
 
 
 def score(sketch: Sketch) -> Tensor:
-    """Each row's sum of squared distances (n,) to its n-f nearest rows."""
+    """Each row's sum of squared distances (n,) to its n-f nearest rows; a row without votes is chosen last."""
     # Behind a pre-aggregator the matrix is symmetric only up to rounding, and ties must not be settled by that.
-    squared, _ = replace(sketch, gram=torch.maximum(sketch.gram, sketch.gram.T)).neighbours()
-    return squared.sum(dim=1)
+    even = replace(sketch, gram=torch.maximum(sketch.gram, sketch.gram.T))
+    if even.votes is None:
+        return even.neighbours()[0].sum(dim=1)
+    total = (even.company() * even.pairwise()).sum(dim=1)
+    return total.where(even.votes > 0, torch.inf)

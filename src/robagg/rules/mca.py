@@ -10,7 +10,7 @@ from torch import Tensor
 from robagg._core.checks import read_positive
 from robagg._core.iterative import IterativeRule
 from robagg._core.outcome import Pull
-from robagg._core.sketch import Sketch
+from robagg._core.sketch import Sketch, middle
 from robagg._core.tolerance import F
 
 
@@ -36,6 +36,7 @@ class MCA(IterativeRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
     sigma: float | None = None
     iterations: int = 10
     kernel: ClassVar[str | None] = "mca"
@@ -48,15 +49,10 @@ class MCA(IterativeRule):
             read_positive(self, "sigma")
 
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
-        sigma = middle(squared.sqrt()) if self.sigma is None else squared.new_full((), self.sigma * sketch.unit)
+        width = self.sigma
+        sigma = middle(squared.sqrt(), sketch.votes) if width is None else squared.new_full((), width * sketch.unit)
         # Measured from the nearest row, the largest exponent is 0: where all kernels would vanish the nearest row is
         # left. Width 0: the rows where v is already are the nearest, so v stays.
-        k = ((squared.min() - squared) / (2 * sigma.square())).nan_to_num(0.0).exp()
+        least = sketch.voting(squared).min()
+        k = sketch.count(((least - squared) / (2 * sigma.square())).nan_to_num(0.0).clamp(max=0.0).exp())
         return Pull(k / k.sum())
-
-
-def middle(distances: Tensor) -> Tensor:
-    """Median of (n,), for even n the midpoint."""
-    n = len(distances)
-    s = distances.sort().values
-    return (s[(n - 1) // 2] + s[n // 2]) / 2

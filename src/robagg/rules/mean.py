@@ -12,7 +12,6 @@ from robagg._core.checks import read_positive
 from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
 from robagg._core.rule import Rule
-from robagg._core.shares import cap
 from robagg._core.tolerance import F
 
 
@@ -22,7 +21,7 @@ class Mean(Rule):
 
     Args:
         f: how many rows may be Byzantine; used only to judge how many broken rows can be borne.
-        max_weight: the largest share a row may get from `weights`, which it claims itself (1/n is always allowed).
+        max_weight: the largest share a row may get from `weights`, where the call does not say (1/n is always allowed).
 
     Example:
         >>> Mean()(torch.tensor([[1.0], [2.0], [6.0]]))
@@ -36,6 +35,7 @@ class Mean(Rule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
     max_weight: float = 0.1
     aliases: ClassVar[tuple[str, ...]] = ("Average",)
     tolerates: ClassVar[bool] = False
@@ -45,11 +45,9 @@ class Mean(Rule):
         read_positive(self, "max_weight")
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        n = passes.n
-        if shares is None:
-            part = torch.full((n,), 1 / n, dtype=torch.float64, device=passes.device)
-        else:
-            part = cap(shares, self.max_weight)
+        part = shares
+        if part is None:
+            part = torch.full((passes.n,), 1 / passes.n, dtype=torch.float64, device=passes.device)
         c = torch.nn.functional.pad(part, (0, len(passes.anchors)))
         values = passes.combine(c)
         return Outcome(values, passes.through(c)[: passes.sent], passes.alarm)

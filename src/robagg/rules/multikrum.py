@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -16,6 +17,8 @@ from robagg.rules.krum import score
 @dataclass(frozen=True)
 class MultiKrum(GramRule):
     """The mean of the n-f rows with the least Krum scores. Ties: the lower index.
+
+    With client weights, of the n-f votes with the least scores.
 
     Args:
         f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
@@ -31,9 +34,13 @@ class MultiKrum(GramRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
 
     def weights(self, sketch: Sketch) -> Weights:
-        count = sketch.n - sketch.f
-        best = score(sketch).sort(stable=True).indices[:count]
-        share = torch.zeros(sketch.n, dtype=torch.float64, device=best.device)
+        count = sketch.total - sketch.f
+        order = score(sketch).sort(stable=True).indices
+        share = torch.zeros(sketch.n, dtype=torch.float64, device=order.device)
+        if sketch.votes is not None:
+            return Weights(sketch.on_rows(share.scatter(0, order, sketch.first_votes(order, count).double() / count)))
+        best = order[:count]
         return Weights(sketch.on_rows(share.index_fill(0, best, 1 / count)))

@@ -40,6 +40,7 @@ class RFA(IterativeRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
     iterations: int = 10
     smoothing: float = 0.1
     kernel: ClassVar[str | None] = "rfa"
@@ -54,5 +55,5 @@ class RFA(IterativeRule):
 
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
         r = squared.sqrt().clamp(min=max(self.smoothing * sketch.unit, TINY))
-        w = r.min() / r  # at most 1: 1/r may overflow
+        w = sketch.count(sketch.voting(r).min() / r)  # at most one a vote: 1/r may overflow
         return Pull(w / w.sum())

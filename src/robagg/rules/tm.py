@@ -25,6 +25,7 @@ class TM(SortedRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
     aliases: ClassVar[tuple[str, ...]] = ("TrMean", "TrimmedMean")
 
     def kept(self, n: int, f: int) -> tuple[int, int]:

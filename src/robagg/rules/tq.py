@@ -42,6 +42,7 @@ class TQ(IterativeRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
     iterations: int = 10
     floor: bool = field(default=True, kw_only=True, metadata=REVISED)
     kernel: ClassVar[str | None] = "tq"
@@ -50,4 +51,4 @@ class TQ(IterativeRule):
     def pull(self, sketch: Sketch, c: Tensor, squared: Tensor) -> Pull:
         tau2 = estimate_tau(sketch, c)
         inside = squared <= tau2 + sketch.slack(c)
-        return Pull(inside.double() / sketch.n, tau2.sqrt(), ~inside)
+        return Pull(sketch.count(inside.double()) / sketch.total, tau2.sqrt(), ~inside)
