@@ -22,6 +22,7 @@ BY_DISTANCES = [
     "krum",
     "multikrum",
     "caf",
+    "spectralfilter",
     "rfa",
     "nnm >> krum",
     "nnm >> caf",
@@ -202,3 +203,29 @@ def test_beside_others_it_tries_as_if_all_did_alike() -> None:
     sent, _ = attack.craft(View(view.honest, own, N, 4, rule=rule), state)
     alone, _ = Optimal().craft(view, {key[2:]: value for key, value in state.items() if key.startswith("0.")})
     assert torch.equal(sent[[0, 2]], alone[:2])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("text", [*BY_DISTANCES, *ON_ROWS])
+def test_captured_against_a_rule_it_sends_what_it_sends_without_a_graph(text: str) -> None:
+    rule = parse(text, f=4)
+    honest, generator = torch.randn(H, 1000, device="cuda") * 0.5 + 0.2, torch.Generator("cuda")
+    last = torch.zeros(1000, device="cuda") if rule.core.remembers else None
+    attack = Optimal(jitter=0.5)
+    state = attack.start(Setup(N, 4, 1000, "cuda", generator=generator.manual_seed(0)))
+
+    def craft() -> Tensor:
+        return attack.craft(View(honest, None, N, 4, generator, rule=rule, last=last), state)[0]
+
+    for _ in range(2):  # kernels are compiled before
+        generator.manual_seed(1)
+        eager = craft()
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(generator)
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        captured = craft()
+    generator.manual_seed(1)
+    graph.replay()
+    torch.cuda.synchronize()
+    torch.testing.assert_close(captured, eager)
