@@ -36,9 +36,9 @@ class Optimal(Attack):
     aim either goes against the mean in rounds in which some try turns the step round, `<R, mean> < 0`, and far in all
     others. What is worst for a round need not be worst for a training.
 
-    The run tells it the rule, the last aggregate where the rule remembers it, and nothing else: what a rule draws it
-    draws for itself. Of a rule that decides by distances alone (Krum, CAF, SpectralFilter, RFA, also behind NNM or Clipping)
-    a try costs n x n work; any other rule is called on the rows at each try.
+    It knows from the run the rule, the last aggregate where the rule remembers it, and nothing else: what a rule draws
+    it draws for itself. Of a rule that decides by distances alone (Krum, CAF, SpectralFilter, RFA, also behind NNM or
+    Clipping) a try costs n x n work; any other rule is called on the rows at each try.
 
     ByzFL's `Optimal_InnerProductManipulation` and `Optimal_ALittleIsEnough` are accepted as names for it; those try one
     family without jitter, `family="ipm"` or `"alie"` here, and move the value far.
