@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ import torch
 from robagg._core.leaf import describe_kind
 from robagg.server.model import Flat, Model, UnfitError
 from robagg.server.quote import quote_end
+
+MOST_METRICS = 10_000
+"""How many metrics of a reply are read: each costs memory, and anybody can send any number."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,8 @@ def _screen_one(client: str, reply: Any, model: Model | None, needs_size: bool, 
             reply = Reply(reply)
         if not isinstance(reply.metrics, Mapping):
             raise UnfitError(f"has metrics as {describe_kind(reply.metrics)} where a mapping is expected")
+        if len(reply.metrics) > MOST_METRICS:
+            raise UnfitError(f"has {len(reply.metrics)} metrics where at most {MOST_METRICS} are read")
         size = _read_size(reply.size, needs_size)
         arrays = {} if model is None else _read_arrays(reply.arrays, model)
     except UnfitError as unfit:
@@ -118,10 +124,11 @@ def _read_arrays(arrays: Any, model: Model) -> dict[str, Flat]:
     if not isinstance(arrays, Mapping):
         raise UnfitError(f"came as {describe_kind(arrays)} where a mapping of names to arrays is expected")
     missing = [name for name in model.specs if name not in arrays]
-    extra = [name for name in arrays if name not in model.arrays]
+    unknown = sum(name not in model.arrays for name in arrays)
+    extra = list(islice((name for name in arrays if name not in model.arrays), 1))  # there may be millions
     if missing or extra:
         faults = ([f"lacks {name_first(missing)}"] if missing else []) + (
-            [f"has {name_first(extra)} too many"] if extra else []
+            [f"has {name_first(extra, unknown)} too many"] if extra else []
         )
         came, expected = len(arrays), len(model.specs)
         raise UnfitError(f"{' and '.join(faults)}: {came} arrays came where {expected} are expected")
@@ -159,7 +166,8 @@ def _is_finite(flat: Flat) -> bool:
     return isinstance(flat, np.ndarray) or bool(torch.isfinite(flat).all())
 
 
-def name_first(names: Sequence[Any]) -> str:
-    """The first of the names, and how many more there are."""
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+def name_first(names: Sequence[Any], count: int | None = None) -> str:
+    """The first of the names, and how many more there are of so many (None: of those given)."""
+    count = len(names) if count is None else count
+    more = f" and {count - 1} more" if count > 1 else ""
     return f"'{quote_end(names[0])}'{more}"
