@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.metadata import distributions
 from pathlib import Path
 from types import ModuleType
@@ -14,21 +15,42 @@ import pytest
 
 HERE = Path(__file__).parent
 # Not by `find_spec`, which finds this folder: it has the package's name.
-collect_ignore_glob = ["*.py" if "nvflare" not in {found.name for found in distributions()} else "sites.py"]
+INSTALLED = "nvflare" in {found.name for found in distributions()}
+collect_ignore_glob = ["sites.py", "learners.py"] if INSTALLED else ["*.py"]
 
 
 @pytest.fixture(scope="session")
-def sites() -> Iterator[ModuleType]:
-    """What runs at the sites, imported as NVFlare imports it there."""
+def _import_here() -> Iterator[None]:
+    """What runs at the sites is imported as NVFlare imports it there."""
     sys.path.insert(0, str(HERE))
-    import sites
-
-    yield sites
+    yield
     sys.path.remove(str(HERE))
 
 
 @pytest.fixture(scope="session")
-def simulate(sites: ModuleType) -> Callable[..., None]:
+def sites(_import_here: None) -> ModuleType:
+    return import_module("sites")
+
+
+@pytest.fixture(scope="session")
+def learners(_import_here: None) -> ModuleType:
+    return import_module("learners")
+
+
+@pytest.fixture(scope="session")
+def add_scripts() -> Callable[..., None]:
+    """Adds files below `tests` to a job, at the server and at the sites, which import them by these names."""
+
+    def add(job: Any, *names: str) -> None:
+        for name in names:
+            job.to_clients(str(HERE.parent / name))
+            job.to_server(str(HERE.parent / name))
+
+    return add
+
+
+@pytest.fixture(scope="session")
+def simulate(sites: ModuleType, add_scripts: Callable[..., None]) -> Callable[..., None]:
     """Runs a job of `Site`s, of which the first is hostile, in the simulator."""
     from nvflare.job_config.api import FedJob
 
@@ -40,6 +62,7 @@ def simulate(sites: ModuleType) -> Callable[..., None]:
         for name, component in {"persistor": sites.Start(str(folder)), **components}.items():
             job.to_server(component, id=name)
         job.to_clients(sites.Site(str(folder)))
+        add_scripts(job, "server/hostile.py")
         assert job.simulator_run(str(folder / "workspace"), n_clients=n, threads=n) in (None, 0)
 
     return run

@@ -158,7 +158,8 @@ def test_weights_follow_the_steps_that_sites_claim(run_round: Round, sites: Modu
 
 def test_a_job_holds_every_argument(tmp_path: Path) -> None:
     settings = {
-        "weighted": True, "max_weight": 0.3, "min_valid_replies": 4, "allow_unprotected": True,
+        "weighted": True, "max_weight": 0.3, "min_valid_replies": 4, "allow_unprotected": True, "partial": True,
+        "max_skipped": 9, "reputation": "quarantine", "gram": False, "digests": True, "state": "server.pt",
         "aside": ["*running_mean"], "warn_after": (2, 4), "journal": "rounds.jsonl", "max_bytes": 10_000,
     }  # fmt: skip
     job = FedJob(name="job", min_clients=3)
@@ -199,3 +200,39 @@ def test_a_controller_that_ends_with_the_first_error_is_warned_of(
         assert "RobustFedAvg" not in caplog.text
         start(RobustAggregator("tq", f=2), tmp_path, FedAvg(num_clients=3))
     assert "use robagg.nvflare.RobustFedAvg in place of FedAvg" in caplog.text
+
+
+def test_a_part_of_the_model_is_aggregated(run_round: Round, sites: ModuleType) -> None:
+    model = sites.draw_model()
+    parts = [{"head.weight": sites.draw_update(model, i)["head.weight"]} for i in range(N)]
+    result = run_round(RobustAggregator("cm", f=2), {f"site-{i}": sites.fill(part) for i, part in enumerate(parts)})
+    assert np.allclose(result.params["head.weight"], ra.CM(f=2)(parts)["head.weight"])
+    assert np.array_equal(result.params["layer.bias"], model["layer.bias"])
+
+
+def test_many_skipped_rounds_end_the_run_with_an_error(run_round: Round) -> None:
+    aggregator = RobustAggregator("tq", f=2, max_skipped=2)
+    run_round(aggregator, {"site-1": None})
+    with pytest.raises(RuntimeError, match="the last 2 rounds were skipped"):
+        run_round(aggregator, {"site-1": None}, number=1)
+
+
+@pytest.mark.parametrize("kind", [DataKind.WEIGHTS, DataKind.WEIGHT_DIFF])
+def test_the_state_has_the_whole_model_and_only_one_controller_goes_on(
+    kind: str, run_round: Round, sites: ModuleType, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = sites.draw_model()
+    sent = {name: value * (kind == DataKind.WEIGHTS) for name, value in model.items()}  # differences start from zeros
+    replies = {f"site-{i}": sites.fill(sites.draw_update(sent, i), kind=kind) for i in range(N)}
+    first = RobustAggregator("cm", f=2, state=tmp_path / "server.pt")
+    start(first, tmp_path, RobustFedAvg(num_clients=N))
+    value = run_round(first, replies).params
+    wanted = value if kind == DataKind.WEIGHTS else {name: model[name] + change for name, change in value.items()}
+    second = RobustAggregator("cm", f=2, state=tmp_path / "server.pt")
+    start(second, tmp_path, RobustFedAvg(num_clients=N))
+    assert (second.server.run, second.server.round) == (first.server.run, 0)
+    assert all(np.array_equal(second.server.model[name], array) for name, array in wanted.items())
+    assert "starts from the job's own" not in caplog.text
+    start(second, tmp_path, FedAvg(num_clients=N, ignore_result_error=True))
+    assert second.server.run != first.server.run
+    assert "the run starts from the job's own" in caplog.text

@@ -61,7 +61,7 @@ def test_nothing_a_site_sends_moves_the_model_or_ends_the_run(matrix: Matrix, si
             key: (value.shape, value.dtype) for key, value in model.items()
         }, name
         assert np.linalg.norm(flatten(result) - mean) < 1.5 * spread, name
-        assert 2 <= matrix.rounds[name].metrics["loss"] <= N, name
+        assert 0 <= matrix.rounds[name].metrics["loss"] <= N, name
         assert not matrix.rounds[name].skipped, name
 
 

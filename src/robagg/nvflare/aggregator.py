@@ -19,8 +19,10 @@ from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 
 from robagg import F, Rule
-from robagg.nvflare.context import blank, find_folder, load, name_site, read_answer, warn_of_errors
+from robagg.nvflare.context import Arrays, blank, find_folder, look_at_controllers, name_site, read_answer, read_metrics
 from robagg.server import Failure, Reply, RobustServer, RoundReport, UnfitError
+from robagg.server.agreement import find_part
+from robagg.server.metrics import summarise_metrics
 from robagg.server.model import STATISTICS, Model
 from robagg.server.quote import quote
 from robagg.server.screen import screen
@@ -41,10 +43,18 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
         max_weight: the largest share of all that a claim can lift one reply to, where the rule alone gives it less.
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         allow_unprotected: take the rule's value also where its f in force is 0 and more was asked.
+        partial: whether sites may send a part of the model's arrays: True goes by what most of them hold in each round,
+            None by those of the first round.
+        max_skipped: after so many skipped rounds in a row the run ends with an error; None bears any number.
         aside: one pattern or several: arrays with such names stay out of the distances, and their median is taken.
         warn_after: (k, m): a site that is rejected in k of its last m rounds gives one warning.
+        reputation: "report", "weight" or "quarantine": what follows from a site's reputation.
         journal: a file that gets a JSON line for each round; a relative path lies in the run's folder at the server.
         max_bytes: the journal goes on in a new file before it would be larger than this.
+        gram: whether the journal gets the Gram matrix of each round.
+        digests: whether the journal gets the SHA-256 of what each site sent.
+        state: a file from which a run that was killed goes on: with `RobustFedAvg` the same job again does the rounds
+            it lacked. NVFlare's simulator empties its workspace, so give a path elsewhere.
     """
 
     def __init__(
@@ -55,10 +65,16 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
         max_weight: float = 0.1,
         min_valid_replies: int | None = None,
         allow_unprotected: bool = False,
+        partial: bool | None = None,
+        max_skipped: int | None = 3,
         aside: str | Sequence[str] = STATISTICS,
         warn_after: tuple[int, int] = (3, 5),
+        reputation: str = "report",
         journal: str | Path | None = None,
         max_bytes: int | None = None,
+        gram: bool = True,
+        digests: bool = False,
+        state: str | Path | None = None,
     ) -> None:
         super().__init__()
         # NVFlare writes a job from the attributes that are named like these arguments, and builds it again from them.
@@ -68,27 +84,35 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
         self.max_weight = max_weight
         self.min_valid_replies = min_valid_replies
         self.allow_unprotected = allow_unprotected
+        self.partial = partial
+        self.max_skipped = max_skipped
         self.aside = aside if isinstance(aside, str) else list(aside)
         self.warn_after = warn_after
+        self.reputation = reputation
         self.journal = None if journal is None else str(journal)
         self.max_bytes = max_bytes
+        self.gram = gram
+        self.digests = digests
+        self.state = None if state is None else str(state)
         self.last_report: RoundReport | None = None
         """The verdict on every site in the last round."""
-        self._server = self._open(rule, None)  # a wrong argument shows where the job is written
+        self.server = self._open(rule, None)
+        """Who is believed. Here it shows wrong arguments where the job is written; a run gets one with its files."""
         self.reset_stats()
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Follow the run: whom it asks, with which model, and who fails."""
         super().handle_event(event_type, fl_ctx)
         if event_type == EventType.START_RUN:
-            self._server = self._open(self.rule, find_folder(fl_ctx))
-            warn_of_errors(fl_ctx, self._server.logger)
+            self.server = self._open(self.rule, find_folder(fl_ctx))
+            if not look_at_controllers(fl_ctx, self.server):
+                self.server.begin()
         elif event_type == AppEventType.BEFORE_TRAIN_TASK:
             self._note_asked(name_site(fl_ctx), fl_ctx.get_prop(AppConstants.TRAIN_SHAREABLE))
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             self._note_answered(name_site(fl_ctx), read_answer(fl_ctx))
         elif event_type == EventType.END_RUN:
-            self._server.flush()
+            self.server.flush()
 
     def reset_stats(self) -> None:
         """Begin a round."""
@@ -103,7 +127,7 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
         self.fl_ctx = fl_ctx
         site = name_site(fl_ctx)
         if self._is_late(shareable):
-            self._server.logger.warning("robagg: what site %s sends is for an earlier round, and does not count", site)
+            self.server.logger.warning("robagg: what site %s sends is for an earlier round, and does not count", site)
             return False
         try:
             model = FLModelUtils.from_shareable(shareable)
@@ -119,14 +143,12 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
         if not isinstance(model.params, Mapping):
             return self._take(site, UnfitError(NO_MODEL))
         reply = Reply(
-            {name: load(value) for name, value in model.params.items()},
+            Arrays(model.params),
             size=meta.get(FLMetaKey.NUM_STEPS_CURRENT_ROUND),
-            metrics={} if model.metrics is None else model.metrics,
+            metrics=read_metrics(model.metrics),
         )
-        if self._model is not None:
-            (screened,) = screen({site: reply}, self._model, needs_size=self.weighted).given
-            if screened.reason:
-                return self._take(site, UnfitError(screened.reason))
+        if fault := self._find_fault(site, reply):
+            return self._take(site, UnfitError(fault))
         self._kinds[site] = ParamsType(model.params_type)
         return self._take(site, reply)
 
@@ -138,16 +160,21 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
                 "RobustAggregator must see the model that is sent: the controller fires no BEFORE_TRAIN_TASK"
             )
         if sent is None:
-            self._server.logger.error("robagg: nobody asked for the model, so that the round is skipped")
+            self.server.logger.error("robagg: nobody asked for the model, so that the round is skipped")
             return FLModel(params_type=ParamsType.DIFF, params={})
         kind = self._settle_kind()
-        start = sent.params if kind == ParamsType.FULL else {name: blank(value) for name, value in sent.params.items()}
-        result = self._server.aggregate(sent.current_round or 0, self._replies, model=start, asked=self._asked)
-        self.last_report = result.report
-        metrics = dict(result.report.metrics) or None
-        if result.skipped:
-            return FLModel(params_type=ParamsType.DIFF, params={}, metrics=metrics)
-        return FLModel(params_type=kind, params=result.model, metrics=metrics)
+        whole = kind == ParamsType.FULL
+        model = Model(sent.params if whole else {n: blank(v) for n, v in sent.params.items()}, self.aside)
+        decision = self.server.decide(sent.current_round or 0, self._replies, model, asked=self._asked)
+        metrics = summarise_metrics([reply.metrics for reply in decision.accepted], self.server.rule)
+        if decision.values is None:
+            new, result = sent.params, FLModel(params_type=ParamsType.DIFF, params={}, metrics=metrics or None)
+        else:
+            value = model.rebuild(decision.values)
+            new = value if whole else {name: sent.params[name] + change for name, change in value.items()}
+            result = FLModel(params_type=kind, params=value, metrics=metrics or None)
+        self.last_report = self.server.enter(decision, metrics=metrics, model=new)
+        return result
 
     def _open(self, rule: Rule | str, folder: Path | None) -> RobustServer:
         """The server with its journal; without a folder there is none yet."""
@@ -158,10 +185,16 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
             max_weight=self.max_weight,
             min_valid_replies=self.min_valid_replies,
             allow_unprotected=self.allow_unprotected,
+            partial=self.partial,
+            max_skipped=self.max_skipped,
             aside=self.aside,
             warn_after=self.warn_after,
+            reputation=self.reputation,
             journal=None if folder is None or self.journal is None else folder / self.journal,
             max_bytes=self.max_bytes,
+            gram=self.gram,
+            digests=self.digests,
+            state=None if folder is None or self.state is None else folder / self.state,
         )
 
     def _note_asked(self, site: str, task: Shareable) -> None:
@@ -178,6 +211,15 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
             return
         code = answer.get_return_code(ReturnCode.OK)
         self._take(site, UnfitError(NO_MODEL) if code == ReturnCode.OK else Failure(f"answers with {quote(code)}"))
+
+    def _find_fault(self, site: str, reply: Reply) -> str:
+        """Why a reply cannot be used, as far as it shows without the others."""
+        if self._model is None:
+            return ""
+        names = find_part({site: reply}, self._model)
+        model = self._model if names is None else self._model.part(names)
+        (screened,) = screen({site: reply}, model, needs_size=self.weighted).given
+        return screened.reason
 
     def _take(self, site: str, reply: Any) -> bool:
         """One site, one voice: the first counts."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,11 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.workflows.base_model_controller import BaseModelController
+
+from robagg._core.checks import is_number
+from robagg.server import RobustServer
+
+MOST_METRICS = 1000
 
 
 def name_site(fl_ctx: FLContext) -> str:
@@ -30,25 +36,55 @@ def find_folder(fl_ctx: FLContext) -> Path:
     return Path(fl_ctx.get_engine().get_workspace().get_run_dir(fl_ctx.get_job_id()))
 
 
-def warn_of_errors(fl_ctx: FLContext, logger: logging.Logger) -> None:
-    """Say so where the first site that answers with an error ends the run: no aggregator can prevent that."""
+def look_at_controllers(fl_ctx: FLContext, server: RobustServer) -> bool:
+    """Whether a controller goes on from the server's state; warns where one cannot, or ends with the first error."""
     runner = fl_ctx.get_prop(FLContextKey.RUNNER)
-    for workflow in getattr(getattr(runner, "config", None), "workflows", ()):
-        controller = workflow.controller
+    controllers = [workflow.controller for workflow in getattr(getattr(runner, "config", None), "workflows", ())]
+    goes_on = any(getattr(controller, "goes_on", False) for controller in controllers)
+    for controller in controllers:
         if (
             isinstance(controller, BaseModelController)
             and getattr(controller, "_ignore_result_error", True) is not True
         ):
-            logger.warning(
+            server.logger.warning(
                 "robagg: a site that answers with an error ends this run, and one that is silent stalls it: "
                 "use robagg.nvflare.RobustFedAvg in place of %s",
                 type(controller).__name__,
             )
+    if server.model is not None and not goes_on:
+        server.logger.warning(
+            "robagg: the state has the model after round %d, but the run starts from the job's own: only "
+            "robagg.nvflare.RobustFedAvg goes on with it",
+            server.round,
+        )
+    return goes_on
 
 
-def load(value: Any) -> Any:
-    """An array that NVFlare left on the disk (enable_tensor_disk_offload), in memory; any other as it is."""
-    return value.materialize() if callable(getattr(value, "materialize", None)) else value
+def read_metrics(metrics: Any) -> dict[str, Any]:
+    """The numbers among a site's metrics, of which there are not many: the rest would wait for the end of the round.
+
+    >>> read_metrics({"loss": 1.0, "curve": [1.0] * 10**6, 7: 8})
+    {'loss': 1.0}
+    """
+    named = metrics.items() if isinstance(metrics, Mapping) else ()
+    return {name: value for name, value in islice(named, MOST_METRICS) if isinstance(name, str) and is_number(value)}
+
+
+class Arrays(Mapping[Any, Any]):
+    """A reply's arrays. Those that NVFlare left on the disk (enable_tensor_disk_offload) are loaded when read."""
+
+    def __init__(self, params: Mapping[Any, Any]) -> None:
+        self.params = params
+
+    def __getitem__(self, name: Any) -> Any:
+        value = self.params[name]
+        return value.materialize() if callable(getattr(value, "materialize", None)) else value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.params)
+
+    def __len__(self) -> int:
+        return len(self.params)
 
 
 def blank(value: Any) -> Any:
