@@ -1,0 +1,1 @@
+"""Ten clients that learn digits, of which two are hostile in turn."""
