@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from robagg import CC, MCA, RFA, TQ, Huber
+from robagg._core.filtering import weigh_down
 from robagg._core.sketch import Sketch
-from robagg.kernels import cpu, cuda, reference
+from robagg.kernels import cpu, cuda, cuda_filter, reference
 
 INSIDE = os.environ.get("TRITON_INTERPRET") == "1"
 F32, F64 = torch.float32, torch.float64
@@ -233,6 +234,23 @@ def test_walk_is_the_loop(n: int, scale: float) -> None:
             for mine, other in zip(cuda.neighbours(gram, n, n - f), sketch.neighbours(), strict=True):
                 assert torch.equal(mine, other)
             assert torch.equal(cuda.nearest_means(gram, n, n - f), sketch.nearest_means())
+
+
+@interpreted
+@pytest.mark.parametrize("n", [1, 2, 5, 12, 20])
+@pytest.mark.parametrize("kind", ["alike", "pulled", "far", "copies"])
+def test_the_loop_of_the_filters_is_that_of_the_reference(n: int, kind: str) -> None:
+    x = torch.randn(n + 1, 50, dtype=F64, generator=torch.Generator().manual_seed(n))
+    f = n // 3
+    x[:f] += {"pulled": 1.0, "far": 1e6}.get(kind, 0.0)
+    if kind == "copies":
+        x[: n // 2] = x[0].clone()
+    gram, votes = x @ x.T, torch.ones(n, dtype=F64)  # the last row is an anchor
+    for standout in (0.0, 3.0):
+        level, steps = gram.new_tensor(standout * 50 / max(n - 1, 1)), 2 * f + (10 if f and standout else 0)
+        got = cuda_filter.weigh_down(gram, votes, f, level, steps)
+        wanted = weigh_down(gram[:n, :n], votes, f, level, steps)
+        torch.testing.assert_close(got, wanted, rtol=1e-6, atol=1e-7)
 
 
 @interpreted

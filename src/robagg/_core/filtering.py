@@ -8,7 +8,6 @@ from torch import Tensor
 from robagg import kernels
 from robagg._core.outcome import Weights
 from robagg._core.sketch import Sketch
-from robagg.kernels.types import Filtered
 
 SQUARINGS = 20
 """A matrix squared so often is the projector on its top eigenvectors, unless eigenvalues agree to five digits."""
@@ -21,14 +20,23 @@ SLACK = 1e-9
 
 
 def filter_rows(sketch: Sketch, standout: float = 0.0) -> Weights:
-    """The weights of a filter on a sketch, with what is left of each row's weight; see `weigh_down`."""
+    """The weights of a filter on a sketch, with what it left of each row's weight.
+
+    Args:
+        sketch: the rows, about any centre.
+        standout: how many times its share of the variance a direction may have before a filter looks at it; 0: none,
+            and a step takes the whole weight of a row.
+    """
     n, f = sketch.n, sketch.f * sketch.vote
     votes = sketch.count(torch.ones(n, dtype=torch.float64, device=sketch.gram.device)) * sketch.vote
+    variance = estimate_variance(sketch.pairwise(), f)
+    level = variance * (standout / max(n - 1, 1))
     steps = count_steps(sketch) + (REFINE if f and standout else 0)
-    found = kernels.weigh_down(sketch.gram, votes, f, steps, standout)
-    left, scale = weigh_down(sketch.gram[:n, :n], votes, f, steps, standout) if found is None else found
+    left = kernels.weigh_down(sketch.gram, votes, f, level, steps)
+    if left is None:
+        left = weigh_down(sketch.gram[:n, :n], votes, f, level, steps)
     part = left if sketch.votes is None else (left / votes).where(votes > 0, 1.0)
-    return Weights(sketch.on_rows(left / left.sum()), left=part, scale=scale)
+    return Weights(sketch.on_rows(left / left.sum()), left=part, scale=variance.sqrt())
 
 
 def count_steps(sketch: Sketch) -> int:
@@ -39,27 +47,24 @@ def count_steps(sketch: Sketch) -> int:
     return int((lightest < 2 * sketch.f).sum()) + 1
 
 
-def weigh_down(gram: Tensor, votes: Tensor, f: float, steps: int, standout: float = 0.0) -> Filtered:
-    """What is left of each row's weight where the rows vary least in the direction in which they vary most.
+def weigh_down(gram: Tensor, votes: Tensor, f: float, level: Tensor, steps: int) -> Tensor:
+    """What is left (n,) of each row's weight where the rows vary least in the direction in which they vary most.
 
-    A direction stands out while the weighted variance along it is beyond `standout / (n-1)` times the variance of rows
-    that f rows of any kind cannot raise (`estimate_variance`). Of the direction that does so most, a row loses the part
-    of its weight that its squared distance from the weighted mean is of the largest such distance, but for the share of
-    that variance that would not stand out (one half at most). The steps end where no direction stands out, or before
-    the weights fall to n-2f; of those up to there the weights with the least largest variance are the result.
+    In the direction of the largest weighted variance a row loses the part of its weight that its squared distance from
+    the weighted mean is of the largest such distance, but for the share of that variance that `level` is (one half at
+    most). The steps end where no direction is beyond the level, or before the weights fall by 2f; of those up to there
+    the weights with the least largest variance are the result.
 
     Args:
         gram: (n, n) inner products of the rows about any centre.
-        votes: (n,) weights to start from, of sum n.
+        votes: (n,) weights to start from.
         f: how many votes may be Byzantine.
+        level: () the variance that may be there in any direction.
         steps: how many there are at most.
-        standout: how much of its share a direction may have; 0: none, and a step takes a row's whole weight.
     """
-    n = len(gram)
     tiny = torch.finfo(torch.float64).tiny
-    variance = estimate_variance(gram, f)
     unit = gram.diagonal().max().clamp(min=tiny)
-    gram, level = gram / unit, standout / max(n - 1, 1) * (variance / unit)
+    gram, level = gram / unit, level / unit
     c, best, least, alive = votes, votes, torch.full_like(gram[0, 0], torch.inf), torch.ones_like(gram[0, 0])
     total = votes.sum()
     for _ in range(steps):
@@ -74,21 +79,19 @@ def weigh_down(gram: Tensor, votes: Tensor, f: float, steps: int, standout: floa
         left = torch.where(left > OUT, left, 0.0)
         alive = alive * (left.sum() > total - 2 * f + SLACK * total)
         c = torch.where(alive > 0, left, c)
-    return Filtered(best, variance.sqrt())
+    return best
 
 
-def estimate_variance(gram: Tensor, f: float) -> Tensor:
-    """Half the mean squared distance () of the (n-f)(n-f-1)/2 nearest pairs: at most the honest rows' own.
+def estimate_variance(squared: Tensor, f: float) -> Tensor:
+    """Half the mean () of the (n-f)(n-f-1)/2 least of squared distances (n, n) between rows.
 
-    So many pairs are honest, and the nearest are no farther apart than those.
+    So many pairs are honest, and the nearest are no farther apart than those: it is at most the honest rows' variance.
     """
-    n = len(gram)
-    length = gram.diagonal()
-    i, j = torch.tril_indices(n, n, -1, device=gram.device)
-    pairs = (length[i] + length[j] - 2 * gram[i, j]).clamp(min=0)
+    n = len(squared)
+    i, j = torch.tril_indices(n, n, -1, device=squared.device)
     honest = int(n - f + SLACK)
     count = honest * (honest - 1) // 2
-    return pairs.sort().values[:count].sum() / max(2 * count, 1)
+    return squared[i, j].sort().values[:count].sum() / max(2 * count, 1)
 
 
 def examine(gram: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:

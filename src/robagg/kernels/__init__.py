@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robagg.kernels import cpu, cpu_filter, cuda, reference
-from robagg.kernels.types import Examined, Filtered, Rows, Sketched, Walked
+from robagg.kernels import cpu, cpu_filter, cuda, cuda_filter, reference
+from robagg.kernels.types import Examined, Rows, Sketched, Walked
 
 _warned = False
 
@@ -147,12 +147,17 @@ def walk(
     return None
 
 
-def weigh_down(gram: Tensor, votes: Tensor, f: float, steps: int, standout: float) -> Filtered | None:
-    """The loop of a filter in one kernel, where there is one (None: step by step); see `_core.filtering.weigh_down`."""
+def weigh_down(gram: Tensor, votes: Tensor, f: float, level: Tensor, steps: int) -> Tensor | None:
+    """The loop of a filter in one kernel, where there is one (None: step by step); see `_core.filtering.weigh_down`.
+
+    The first rows of `gram` count, as many as there are votes.
+    """
     if _only_reference() or _is_mapped(gram):
         return None
+    if gram.is_cuda and len(votes) <= cuda.MOST and cuda.available():
+        return cuda_filter.weigh_down(gram, votes, f, level, steps)
     if gram.device.type == "cpu" and len(votes) <= cpu_filter.MOST and cpu_filter.available():
-        return cpu_filter.weigh_down(gram, votes, f, steps, standout)
+        return cpu_filter.weigh_down(gram, votes, f, level, steps)
     return None
 
 

@@ -7,10 +7,9 @@ typedef double quad __attribute__((vector_size(8 * QUAD), aligned(8)));
 
 struct filter {
     int64_t n, size, steps;     /* gram is (size, size), and its first n rows count */
-    double f, standout;
+    double f, level;
     const double *gram, *votes; /* votes (n) */
-    double *left, *scale;       /* (n), (1) */
-    double *scratch;            /* 5 matrices of n rows padded to whole quads, and 5 vectors so padded */
+    double *left, *scratch;     /* (n); 4 matrices of n rows padded to whole quads, and 5 vectors so padded */
 };
 
 /* to = from * from for symmetric matrices whose rows are p numbers, p a multiple of QUAD. */
@@ -44,35 +43,17 @@ static void project_on_top(const double *matrix, double *power, double *next, in
     }
 }
 
-/* Half the mean squared distance of the (n-f)(n-f-1)/2 nearest pairs. */
-static double estimate_variance(const struct filter *w, double *pairs) {
-    const int64_t h = (int64_t)((double)w->n - w->f + SLACK), count = h * (h - 1) / 2;
-    int64_t m = 0;
-    double sum = 0;
-    for (int64_t i = 0; i < w->n; i++)
-        for (int64_t j = 0; j < i; j++) {
-            const double gap = w->gram[i * w->size + i] + w->gram[j * w->size + j] - 2 * w->gram[i * w->size + j];
-            pairs[m++] = gap > 0 ? gap : 0;
-        }
-    qsort(pairs, (size_t)m, sizeof *pairs, ascending);
-    for (int64_t i = 0; i < count; i++) sum += pairs[i];
-    return count ? sum / (double)count / 2 : 0;
-}
-
 __attribute__((visibility("default"))) void robagg_filter(const struct filter *w) {
     const int64_t n = w->n, p = (n + QUAD - 1) / QUAD * QUAD;
     double *rows = w->scratch, *matrix = rows + n * p, *power = matrix + n * p, *next = power + n * p;
-    double *c = next + 2 * n * p, *share = c + p, *root = share + p, *product = root + p, *along = product + p;
+    double *c = next + n * p, *share = c + p, *root = share + p, *product = root + p, *along = product + p;
     double unit = 0x1p-1022, total = 0, least = INFINITY;
-    memset(w->scratch, 0, (size_t)(5 * n * p + 5 * p) * sizeof *rows);
-    const double variance = estimate_variance(w, next);
-    *w->scale = sqrt(variance);
-    memset(next, 0, (size_t)(2 * n * p) * sizeof *next);
+    memset(w->scratch, 0, (size_t)(4 * n * p + 5 * p) * sizeof *rows);
     for (int64_t i = 0; i < n; i++) {
         unit = w->gram[i * (w->size + 1)] > unit ? w->gram[i * (w->size + 1)] : unit;
         total += c[i] = w->left[i] = w->votes[i];
     }
-    const double all = total, level = n > 1 ? w->standout * (variance / unit) / (double)(n - 1) : 0;
+    const double all = total, level = w->level / unit;
     for (int64_t step = 0; step < w->steps; step++) {
         double norm = 0, spread = 0, most = 0x1p-1022, left = 0;
         for (int64_t i = 0; i < n; i++) share[i] = c[i] / total, root[i] = sqrt(share[i]);

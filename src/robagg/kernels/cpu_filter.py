@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from robagg.kernels.cpu_library import Filter, load
-from robagg.kernels.types import Filtered
 
 MOST = 64
 """Rows up to which it is faster than BLAS."""
@@ -19,26 +18,24 @@ def available() -> bool:
     return hasattr(load(), "robagg_filter")
 
 
-def weigh_down(gram: Tensor, votes: Tensor, f: float, steps: int, standout: float) -> Filtered:
-    """The whole loop; arguments and results as of `robagg._core.filtering.weigh_down`, but gram may have anchors."""
+def weigh_down(gram: Tensor, votes: Tensor, f: float, level: Tensor, steps: int) -> Tensor:
+    """The whole loop; arguments and result as of `robagg.kernels.weigh_down`."""
     library = load()
     assert library is not None
     n, gram, votes = len(votes), gram.contiguous(), votes.contiguous()
     padded = -(-n // 4) * 4
-    # One block for all that is written: what is left, the scale, scratch.
-    room = torch.empty(n + 1 + 5 * (n + 1) * padded, dtype=torch.float64, device="cpu")
+    room = torch.empty(n + (4 * n + 5) * padded, dtype=torch.float64, device="cpu")  # what is left, then scratch
     at = room.data_ptr()
     job = Filter(
         n=n,
         size=len(gram),
         steps=steps,
         f=f,
-        standout=standout,
+        level=float(level),
         gram=gram.data_ptr(),
         votes=votes.data_ptr(),
         left=at,
-        scale=at + 8 * n,
-        scratch=at + 8 * (n + 1),
+        scratch=at + 8 * n,
     )
     library.robagg_filter(ctypes.byref(job))
-    return Filtered(room[:n], room[n])
+    return room[:n]

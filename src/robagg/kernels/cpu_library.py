@@ -38,8 +38,8 @@ class Filter(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("n", "size", "steps")),
-        *((name, ctypes.c_double) for name in ("f", "standout")),
-        *((name, ctypes.c_void_p) for name in ("gram", "votes", "left", "scale", "scratch")),
+        *((name, ctypes.c_double) for name in ("f", "level")),
+        *((name, ctypes.c_void_p) for name in ("gram", "votes", "left", "scratch")),
     )
 
 

@@ -51,8 +51,8 @@ def walk(
     out = torch.empty(size + n + 1, dtype=torch.float64, device=device)
     outside = torch.empty(n, dtype=torch.uint8, device=device)
     padded = max(16, 1 << (size - 1).bit_length())
-    bits = _bits(1.0 if parameter is None else parameter)
-    _launch(
+    bits = bits_of(1.0 if parameter is None else parameter)
+    launch(
         _walk, 1, gram.contiguous(), spread, spread if blur is None else blur, out, outside, size, n, f, iterations,
         -1 if anchor is None else anchor, bits, rounding,
         KIND=FORMULAS.index(formula), ADAPT=parameter is None, BLUR=blur is not None, P=padded,
@@ -69,7 +69,7 @@ def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor]:
     values = torch.empty(n, count, dtype=torch.float64, device=gram.device)
     indices = torch.empty(n, count, dtype=torch.int64, device=gram.device)
     padded = max(16, 1 << (n - 1).bit_length())
-    _launch(
+    launch(
         _nearest, n, gram.contiguous(), values, indices, len(gram), n, count,
         MEANS=False, P=padded, num_warps=1 if padded <= 32 else 4,
     )  # fmt: skip
@@ -81,7 +81,7 @@ def nearest_means(gram: Tensor, n: int, count: int) -> Tensor:
     size = len(gram)
     matrix = torch.empty(n, size, dtype=torch.float64, device=gram.device)
     padded = max(16, 1 << (size - 1).bit_length())
-    _launch(
+    launch(
         _nearest, n, gram.contiguous(), matrix, matrix, size, n, count,
         MEANS=True, P=padded, num_warps=1 if padded <= 32 else 4,
     )  # fmt: skip
@@ -105,20 +105,21 @@ def examine(
     alarm = torch.empty((), dtype=torch.bool, device=device) if alarm is None else alarm
     out = spread if square is None else torch.empty(2, dtype=torch.float64, device=device)
     padded = max(16, 1 << (size - 1).bit_length())
-    _launch(
+    launch(
         _examine, 1, gram.contiguous(), spread, spread if square is None else square, alarm.view(torch.uint8), out,
-        size, n, few, _bits(tiny), _bits(grain), FIRST=first, MIXED=square is not None, P=padded, num_warps=1,
+        size, n, few, bits_of(tiny), bits_of(grain), FIRST=first, MIXED=square is not None, P=padded, num_warps=1,
     )  # fmt: skip
     return Examined(alarm, spread, 0.0) if square is None else Examined(alarm, out[0], out[1])
 
 
-def _bits(number: float) -> int:
+def bits_of(number: float) -> int:
     """The 64 bits of a float64: as a float it would be rounded to float32 on its way to a kernel."""
     bits: int = struct.unpack("<q", struct.pack("<d", number))[0]
     return bits
 
 
-def _launch(kernel: Any, programs: int, gram: Tensor, *arguments: Any, **options: Any) -> None:
+def launch(kernel: Any, programs: int, gram: Tensor, *arguments: Any, **options: Any) -> None:
+    """Run a kernel on the device of its first argument."""
     with on(gram.device):
         _build(kernel)[(programs,)](gram, *arguments, **options)
 
@@ -128,7 +129,7 @@ def _build(kernel: Any) -> Any:
     import triton
     import triton.language
 
-    globals()["tl"] = triton.language
+    kernel.__globals__["tl"] = triton.language
     code = kernel.__code__
     # One kernel whatever the numbers are.
     plain = [name for name in code.co_varnames[: code.co_argcount] if name not in kernel.__annotations__]

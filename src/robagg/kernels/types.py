@@ -46,12 +46,3 @@ class Walked(NamedTuple):
     """(n,) rows beyond tau in the last step."""
     reach: Tensor
     """(n,) distances that the last step compared with tau."""
-
-
-class Filtered(NamedTuple):
-    """What the n x n loop of a filter comes to."""
-
-    left: Tensor
-    """(n,) what is left of each row's weight."""
-    scale: Tensor
-    """() the root of the variance that the rows have at least, whatever f of them are."""
