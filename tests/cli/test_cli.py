@@ -147,6 +147,10 @@ def test_list_run_and_worst_case_know_a_rule_of_ones_own() -> None:
     assert "nearmedian" in call("run", "--rule", "nearmedian", "--rounds", "2", "--device", "cpu", *own)
     forget(PLUGIN)
     assert "worst ratio found" in call("worst-case", "nearmedian", "--n", "5", "--budget", "500", *own)
+    shown = call(
+        "worst-case", "nearmedian", "--n", "8", "--f", "2", "--d", "6", "--budget", "60", "--honest", "all", *own
+    )
+    assert all(kind in shown for kind in ("gaussian", "skewed", "clustered", "quarter", "half"))
 
 
 def test_list_shows_brackets_of_a_docstring(tmp_path: Path) -> None:
@@ -193,6 +197,8 @@ def test_data_split_shows_who_holds_what(tmp_path: Path) -> None:
         (("run", "--plugin", "misspelt.py"), "NearMedian does not define weights"),
         (("run", "--rho", "0.9", "--split", "iid"), "give --split or --rho"),
         (("worst-case", "cm", "--tau", "true"), "rule must be TQ or Huber, without pre-aggregators"),
+        (("worst-case", "cm", "--honest", "odd"), "honest rows must be one of gaussian"),
+        (("worst-case", "tq", "--honest", "half", "--tau", "true"), "--honest must come without --tau and --start"),
         (("worst-case", "cm", "--start", "far"), "rule must be an iterative rule"),
         (("paper", "fig1", "--no-run", "--seeds", "2"), "fig1 trains nothing: leave out --seeds, --no-run"),
         (("paper", "theorem2", "--dry-run", "--store", "x.jsonl"), "theorem2 trains nothing: leave out --store"),

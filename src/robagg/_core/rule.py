@@ -161,6 +161,8 @@ class GramRule(Rule):
 
     needs_median: ClassVar[bool] = False
     """Whether the sketch must be about the median of the rows it gets (and the weights' rest is the median's)."""
+    maps_well: ClassVar[bool] = True
+    """Whether many sketches mapped over at once take less time than one after the other."""
     floor: bool = False
     """Whether the spread it gets behind a pre-aggregator that lets a row into several is kept above what mixing leaves
     of the rows' distances: such rows may coincide, and their own spread vanish."""

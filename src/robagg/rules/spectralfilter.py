@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from robagg._core.checks import read_positive
 from robagg._core.filtering import filter_rows
@@ -49,6 +50,7 @@ class SpectralFilter(GramRule):
         arXiv:2505.01874 (CAF).
     """
 
+    maps_well: ClassVar[bool] = False
     f: F = None
     standout: float = 3.0
 

@@ -14,9 +14,20 @@ from robagg._core.rule import Rule, parse
 from robagg.rules import TQ, Huber
 from robagg.worst_case.evaluate import Evaluate, check_walk, evaluate_batch, evaluate_each, walk
 from robagg.worst_case.found import Growth, WorstCase
+from robagg.worst_case.honest import HONEST, draw_honest
+from robagg.worst_case.placed import Placed, find_worst_positions
 from robagg.worst_case.search import Shape, search
 
-__all__ = ["Growth", "WorstCase", "find_worst_case", "walk"]
+__all__ = [
+    "HONEST",
+    "Growth",
+    "Placed",
+    "WorstCase",
+    "draw_honest",
+    "find_worst_case",
+    "find_worst_positions",
+    "walk",
+]
 
 REACH = 100.0
 """How far a far start (or the origin, for rules that measure from it) may be, in roots of the honest Var."""

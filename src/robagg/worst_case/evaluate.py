@@ -37,6 +37,8 @@ def evaluate_batch(rule: Rule, n: int, seed: int) -> Evaluate:
     each = evaluate_each(rule, seed)
     if not isinstance(rule.core, GramRule | SortedRule | Mean):
         return each
+    if isinstance(rule.core, GramRule) and not rule.core.maps_well:
+        return each
     tolerances = [stage.resolve_f(n) for stage in rule.stages]
     ready = _draw_matrices(rule, n, seed)
 
