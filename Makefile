@@ -38,6 +38,7 @@ paper-docs: $(STAMP)    ## the paper's tables and figures from the committed res
 	for store in results/paper/*.jsonl; do $(BIN)/robagg paper $$(basename $$store .jsonl) --no-run --out docs/paper || exit 1; done
 	$(BIN)/python docs/scripts/strengths.py
 	$(BIN)/python docs/scripts/few_clients.py
+	$(BIN)/python docs/scripts/static.py --table
 
 docs: $(STAMP)          ## the documentation, to site/
 	@echo "Installing what builds the documentation ..."
