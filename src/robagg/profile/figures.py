@@ -1,4 +1,4 @@
-"""The figures of a profile: accuracy over strength, a figure a family, a line a rule."""
+"""The figures of a profile: accuracy over strength, a figure for each family, a line for each rule."""
 
 from __future__ import annotations
 
