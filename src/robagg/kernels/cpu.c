@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ABI = 6 };                                                /* cpu.py loads no library with another number */
+enum { ABI = 7 };                                                /* cpu.py loads no library with another number */
 enum { SKETCH, TRIM, COMBINE, SHARES, MEASURE };                 /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ISAS = ("plain", "avx2", "avx512")
-_ABI = 6
+_ABI = 7
 
 
 class Job(ctypes.Structure):
