@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
 
@@ -30,7 +28,6 @@ from flower.federation import (
 from flower.hostile import BROKEN, FAR
 from robagg._core.rule import Rule
 from robagg.flower import RobustStrategy
-from robagg.server.combine import share_by_size
 
 N, F = 11, 2
 MODEL = draw_model()
@@ -129,44 +126,39 @@ def test_a_claim_of_a_trillion_examples_buys_no_more_than_max_weight(weighted: b
     assert abs(moved / 1000 - (0.15 if weighted else 1 / N)) < 0.01
 
 
-@pytest.mark.parametrize("rule", [ra.RFA(), ra.MCA(), ra.NNM() >> ra.Huber(), ra.Mean(), ra.TQ()], ids=str)
-@pytest.mark.parametrize(("claim", "most"), [(0, 0.1), (10, 0.1), (10**12, 0.1), (10**12, 0.04)])
-def test_no_claim_lifts_a_reply_above_max_weight_and_the_rules_own(rule: Rule, claim: int, most: float) -> None:
-    """Also one that stands where a rule gives most weight."""
-    n, told = 30, []
+@pytest.mark.parametrize("rule", [ra.RFA(), ra.MCA(), ra.NNM() >> ra.Huber(), ra.Mean(), ra.TQ(), ra.CM()], ids=str)
+@pytest.mark.parametrize("most", [0.1, 0.04])
+def test_a_claim_gives_no_more_than_max_weight(rule: Rule, most: float) -> None:
+    """A trillion examples count as many as would be that share; none counts nothing; as many as others have, alike."""
+    n = 30
     rows = [draw_update(MODEL, i) for i in range(1, n)]
     rows.insert(0, {name: np.mean([row[name] for row in rows], axis=0) for name in MODEL})
-    contents = [fill(row, **{"num-examples": 10 if i else claim}) for i, row in enumerate(rows)]
-    for weighted in (False, True):
-        strategy = RobustStrategy(rule, weighted=weighted, max_weight=most)
+    values = {}
+    for claim in (0, 10, 10**12, 10 * (n - 1) * most / (1 - most)):
+        strategy = RobustStrategy(rule, weighted=True, max_weight=most)
         reports = watch(strategy)
-        run_round(strategy, pack(MODEL), contents)
-        told.append(np.array([client.weight for client in reports[0].clients]))
-    alone, final = told
-    assert np.all(final <= np.maximum(alone, most) + 1e-9)
-    assert final.sum() == pytest.approx(alone.sum())
-    if claim == 10:
-        assert np.allclose(final, alone)
-    elif claim == 0 and alone[0] < alone.sum():
-        assert final[0] == 0
+        contents = [fill(row, **{"num-examples": 10 if i else claim}) for i, row in enumerate(rows)]
+        arrays, _ = run_round(strategy, pack(MODEL), contents)
+        values[claim] = flatten(unpack(arrays))
+        if claim == 0:
+            assert reports[0].clients[0].weight == 0
+    alone, _ = run_round(RobustStrategy(rule), pack(MODEL), contents)
+    assert np.array_equal(values[10], flatten(unpack(alone)))
+    assert np.allclose(values[10**12], list(values.values())[-1], atol=1e-6)
 
 
-@pytest.mark.parametrize("liars", [1, 10, 14])
-def test_claims_do_not_bring_far_liars_back(liars: int) -> None:
-    """RFA is safe because a row's weight falls with its distance: no claim may lift it to max_weight all the same."""
+@pytest.mark.parametrize("count", [1, 7])
+def test_claims_do_not_bring_far_replies_back(count: int) -> None:
+    """Without an f no claim counts for more than two replies, so that seven of thirty hold less than half."""
     n = 30
     contents = [fill(draw_update(MODEL, i), **{"num-examples": 10}) for i in range(n)]
     far = {name: w + 1e6 for name, w in MODEL.items()}
-    contents[:liars] = [fill(far, **{"num-examples": 10**12})] * liars
-    told = []
-    for weighted in (False, True):
-        strategy = RobustStrategy(ra.RFA(), weighted=weighted)
-        reports = watch(strategy)
-        run_round(strategy, pack(MODEL), contents)
-        told.append(sum(client.weight for client in reports[0].clients[:liars]))
-    alone, final = told
-    assert alone < 1e-3
-    assert final < 0.1 * n * alone * 1.001
+    contents[:count] = [fill(far, **{"num-examples": 10**12})] * count
+    strategy = RobustStrategy(ra.RFA(), weighted=True)
+    reports = watch(strategy)
+    run_round(strategy, pack(MODEL), contents)
+    assert sum(client.weight for client in reports[0].clients[:count]) < 1e-3
+    assert reports[0].f >= count
 
 
 FROM_THE_ORIGIN = [ra.RFA(), ra.CC(tau=1.0, iterations=5), ra.Clipping(norm=2.0) >> ra.Mean()]
@@ -194,7 +186,8 @@ def test_the_model_is_the_sum_of_replies_by_the_weights_that_are_told(rule: Rule
     reports = watch(strategy)
     arrays, _ = run_round(strategy, pack(MODEL), [fill(row, **{"num-examples": 1 + i}) for i, row in enumerate(rows)])
     start, (report,) = flatten(MODEL), reports
-    median = flatten(ra.CM()(rows)) if isinstance(rule, ra.Huber) else start
+    sizes = [1 + i for i in range(12)]
+    median = flatten(ra.CM()(rows, weights=sizes, max_weight=0.9)) if isinstance(rule, ra.Huber) else start
     wanted = median + sum(
         client.weight * (flatten(row) - median) for client, row in zip(report.clients, rows, strict=True)
     )
@@ -208,12 +201,6 @@ def test_claims_of_the_largest_number_there_is_count_alike() -> None:
     row, most = draw_update(MODEL, 0), np.finfo(np.float64).max
     run_round(strategy, pack(MODEL), [fill(row, **{"num-examples": float(most)})] * n)
     assert [client.weight for client in reports[0].clients] == pytest.approx([1 / n] * n)
-
-
-def test_weights_below_zero_are_left_as_they_are() -> None:
-    verdict = ra.Mean().explain(torch.randn(3, 2))
-    verdict = replace(verdict, weights=torch.tensor([0.6, 0.6, -0.2], dtype=torch.float64))
-    assert share_by_size(verdict, [1.0, 2.0, 3.0], 0.5).tolist() == [0.6, 0.6, -0.2]
 
 
 def test_what_an_error_says_does_not_steer_a_terminal(caplog: pytest.LogCaptureFixture) -> None:
@@ -239,7 +226,7 @@ def test_weights_follow_honest_claims() -> None:
 
 
 def test_weighted_tq_keeps_the_rejected_out() -> None:
-    strategy = RobustStrategy(ra.TQ(f=F), weighted=True, max_weight=0.3)
+    strategy = RobustStrategy(ra.TQ(f=F), weighted=True)
     arrays, _ = run_round(strategy, pack(MODEL), replies(FAR["huge"], FAR["many-examples"]))
     assert distance_to_honest(arrays, 2) < 1.5 * SPREAD
 

@@ -78,13 +78,15 @@ def test_the_rule_has_no_default_and_bad_arguments_are_sentences() -> None:
         RobustStrategy("tqq")
     with pytest.raises(ValueError, match="has its own"):
         RobustStrategy(ra.TQ(f=1), f=2)
-    with pytest.raises(ValueError, match="sorts numbers"):
-        RobustStrategy(ra.CM(), weighted=True)
+    with pytest.raises(ValueError, match="must count clients by their votes"):
+        RobustStrategy(ra.SpectralFilter(), weighted=True)
+    with pytest.raises(ValueError, match=r"max_weight must be below 0\.25 for tq"):
+        RobustStrategy(ra.TQ(f=2), weighted=True, max_weight=0.3)
     with pytest.raises(ValueError, match="to the strategy inside"):
         RobustStrategy("tq", around=FedAdam(), fraction_train=0.5)
     with pytest.raises(TypeError, match="around must be"):
         RobustStrategy("tq", around="fedadam")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_weight must be a finite number > 0"):
+    with pytest.raises(ValueError, match="max_weight must be a share > 0"):
         RobustStrategy("tq", max_weight=0.0)
     with pytest.raises(ValueError, match="at least 1"):
         RobustStrategy("tq", min_valid_replies=0)
@@ -572,6 +574,6 @@ def test_claims_that_the_cap_makes_alike_give_one_warning(
     for server_round in (1, 2):
         run_round(strategy, pack(MODEL), contents, server_round)
     assert (reports[0].clients[0].weight == pytest.approx(1 / n)) is warned
-    messages = [r.getMessage() for r in caplog.records if "weighted=True changes nothing" in r.getMessage()]
+    messages = [r.getMessage() for r in caplog.records if "client weights change nothing" in r.getMessage()]
     assert len(messages) == warned
-    assert all("max_weight=0.1" in message and "of 10 believed replies" in message for message in messages)
+    assert all("max_weight=0.1" in message and "each of 10 clients" in message for message in messages)

@@ -157,7 +157,7 @@ def test_a_quarantine_leaves_a_client_out_and_ends() -> None:
 
 
 def test_a_reputation_weighs() -> None:
-    server = RobustServer("mean", reputation=Reputation("weight", decay=0.5))
+    server = RobustServer("mean(max_weight=1.0)", reputation=Reputation("weight", decay=0.5))
     model = {"w": torch.zeros(3)}
     replies: dict[str, Any] = {name: {"w": torch.zeros(3)} for name in NAMES}
     server.aggregate(1, replies | {"site-6": {"w": torch.full((3,), torch.nan)}}, model=model)

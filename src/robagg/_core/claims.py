@@ -13,6 +13,9 @@ from robagg._core.leaf import describe_kind
 from robagg._core.stage import Solver
 from robagg._core.votes import Votes, deal, find_limit
 
+NO_CHANGE = "client weights change nothing"
+"""How the warning begins."""
+
 
 @dataclass(frozen=True)
 class Claims:
@@ -43,11 +46,7 @@ def read_claims(rule: Solver, weights: Any, max_weight: Any, n: int) -> Claims |
         if max_weight is not None:
             raise ValueError(f"max_weight must come with weights, which it limits, got max_weight={max_weight!r} alone")
         return None
-    blind = next((stage for stage in rule.stages if not stage.takes_weights), None)
-    if blind is not None:
-        raise ValueError(
-            f"{blind} must count clients by their votes to take weights: its class says so by takes_weights = True"
-        )
+    check_takes_weights(rule)
     try:  # text and dicts can be gone through too, but nobody means what comes out
         claims = None if isinstance(weights, str | bytes | Mapping) else list(weights)
     except TypeError:
@@ -66,7 +65,7 @@ def read_claims(rule: Solver, weights: Any, max_weight: Any, n: int) -> Claims |
     limit = _read_limit(rule, max_weight, n)
     if limit * n <= 1 and len(set(sound)) > 1:
         warnings.warn(
-            f"client weights change nothing: max_weight={limit:g} leaves each of {n} clients an equal share, and must "
+            f"{NO_CHANGE}: max_weight={limit:g} leaves each of {n} clients an equal share, and must "
             f"be above {1 / n:.4g} to leave more",
             RuntimeWarning,
             stacklevel=4,
@@ -76,20 +75,33 @@ def read_claims(rule: Solver, weights: Any, max_weight: Any, n: int) -> Claims |
 
 def _read_limit(rule: Solver, max_weight: Any, n: int) -> float:
     """The largest share of all that a claim can give one of n clients, so that f of them do not get half."""
-    tolerant = [stage for stage in rule.stages if stage.tolerates]
     if max_weight is None:
-        return find_limit([stage.f_asked for stage in tolerant], n, getattr(rule.core, "max_weight", None))
+        asked = [stage.f_asked for stage in rule.stages if stage.tolerates]
+        return find_limit(asked, n, getattr(rule.core, "max_weight", None))
+    return check_max_weight(rule, max_weight)
+
+
+def check_max_weight(rule: Solver, max_weight: Any) -> float:
+    """Refuse what is no share, or would let f clients claim half of all."""
     if not is_number(max_weight) or not 0 < max_weight < math.inf:
         raise ValueError(f"max_weight must be a share > 0 of all client weights, got {max_weight!r}")
-    limit = float(max_weight)
-    for stage in tolerant:
-        if isinstance(stage.f_asked, int) and 2 * stage.f_asked * max(limit, 1 / n) >= 1:
+    for stage in rule.stages:
+        if stage.tolerates and isinstance(stage.f_asked, int) and 2 * stage.f_asked * max_weight >= 1:
             most = 1 / (2 * stage.f_asked)
             raise ValueError(
                 f"max_weight must be below {most:.4g} for {stage}, or f clients may claim half of all; "
                 f"got {max_weight!r}"
             )
-    return limit
+    return float(max_weight)
+
+
+def check_takes_weights(rule: Solver) -> None:
+    """Refuse a chain of which a part counts every client alike."""
+    blind = next((stage for stage in rule.stages if not stage.takes_weights), None)
+    if blind is not None:
+        raise ValueError(
+            f"{blind} must count clients by their votes to take weights: its class says so by takes_weights = True"
+        )
 
 
 def _read_size(claim: Any) -> float | None:

@@ -36,10 +36,9 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         f: for a rule given as text, how many replies may be Byzantine: a number, or a share of the replies (0.2).
         around: the strategy that gets the robust value as if it were one reply, such as `FedAdam(...)`. It then
             samples the nodes; metrics stay trimmed means, or what its own functions for them say.
-        weighted: weigh believed replies by their claimed number of examples. The number is a claim, so the default
+        weighted: whether replies count by their claimed number of examples. The number is a claim, so the default
             counts every reply alike.
-        max_weight: the largest share of all that a claim can lift one reply to, where the rule alone gives it less. An
-            equal share is always allowed, so the default changes nothing with ten believed replies or fewer.
+        max_weight: the largest share of all that a claim can give one reply; None: as far as f allows it.
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         observe: aggregate as FedAvg (or `around`) would, and only report what the rule would have done.
         on_reject: called with round, node id and reason for each reply that is rejected, without holding up the round.
@@ -64,7 +63,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         rule: Rule | str,
         around: FedAvg | None = None,
         weighted: bool = False,
-        max_weight: float = 0.1,
+        max_weight: float | None = None,
         min_valid_replies: int | None = None,
         observe: bool = False,
         on_reject: Callable[[int, int, str], Any] | None = None,

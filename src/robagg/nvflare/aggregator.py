@@ -38,9 +38,9 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
     Args:
         rule: a rule, a chain, or its text, such as `TQ(f=2)` or `"nnm >> tq"`.
         f: for a rule given as text, how many replies may be Byzantine: a number, or a share of the replies (0.2).
-        weighted: weigh believed replies by the number of steps they claim (NUM_STEPS_CURRENT_ROUND); the default
+        weighted: whether replies count by the number of steps they claim (NUM_STEPS_CURRENT_ROUND); the default
             counts every reply alike.
-        max_weight: the largest share of all that a claim can lift one reply to, where the rule alone gives it less.
+        max_weight: the largest share of all that a claim can give one reply; None: as far as f allows it.
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         allow_unprotected: take the rule's value also where its f in force is 0 and more was asked.
         partial: whether sites may send a part of the model's arrays: True goes by what most of them hold in each round,
@@ -62,7 +62,7 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
         rule: Rule | str,
         f: F = None,
         weighted: bool = False,
-        max_weight: float = 0.1,
+        max_weight: float | None = None,
         min_valid_replies: int | None = None,
         allow_unprotected: bool = False,
         partial: bool | None = None,

@@ -35,18 +35,3 @@ def log_report(logger: logging.Logger, report: RoundReport) -> None:
     if report.skipped:
         what = "would be skipped" if report.observed else "is skipped and the model kept"
         logger.error("robagg: round %d %s: %s", report.round, what, report.skipped)
-
-
-def log_equal_shares(logger: logging.Logger, report: RoundReport, max_weight: float) -> bool:
-    """Say that the cap on claims leaves nothing of them; whether it does."""
-    believed = sum(client.weight > 0 for client in report.clients)
-    if not believed or believed * max_weight > 1:
-        return False
-    logger.warning(
-        "robagg: round %d: weighted=True changes nothing, because max_weight=%g is not above the equal share "
-        "of %d believed replies. Later rounds are not warned of.",
-        report.round,
-        max_weight,
-        believed,
-    )
-    return True

@@ -8,11 +8,13 @@ import operator
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median_low
 from typing import Any
 
 from robagg._core.checks import is_number
 from robagg.server.quote import quote
 from robagg.server.report import RoundReport
+from robagg.server.screen import Replies
 
 EFFECTS = ("report", "weight", "quarantine")
 
@@ -102,11 +104,19 @@ class Memory:
             if record.in_quarantine
         }
 
-    def find_trust(self) -> dict[str, float] | None:
-        """What each client's weight is multiplied by; None where all count by the rule alone."""
-        if self.reputation.effect != "weight":
+    def weigh(self, replies: Replies, *, sized: bool) -> list[float] | None:
+        """What each reply counts: the size that it claims, where it is sized, times its reputation, where that weighs.
+
+        A broken reply is there to be counted against f: as one of usual size. None: all count alike.
+        """
+        trusts = self.reputation.effect == "weight"
+        if not sized and not trusts:
             return None
-        return {name: record.reputation for name, record in self.clients.items()}
+        known = [reply.size for reply in replies.given if reply.size is not None] if sized else []
+        usual = median_low(known) if known else 1.0
+        trust = {name: record.reputation for name, record in self.clients.items()} if trusts else {}
+        sizes = [reply.size if sized and reply.size is not None else usual for reply in replies.given]
+        return [size * trust.get(reply.client, 1.0) for size, reply in zip(sizes, replies.given, strict=True)]
 
     def enter(self, report: RoundReport, logger: logging.Logger) -> RoundReport:
         """Remember a round; its report with everybody's reputation after it."""

@@ -130,7 +130,9 @@ def report_verdict(rule: Rule, replies: Replies, verdict: Verdict, aside: Mappin
     broken = verdict.distances.isnan()
     # Where all lie outside, the value is the median of all: nobody was rejected.
     rejected = broken if bool(verdict.rejected.all()) else verdict.rejected
-    alike = 1 / max(1, int((~broken).sum())) if isinstance(rule.core, SortedRule) else None
+    alike = (
+        1 / max(1, int((~broken).sum())) if not verdict.weights.any() and isinstance(rule.core, SortedRule) else None
+    )
     clients = [
         ClientVerdict(
             client=reply.client,

@@ -10,14 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from robagg._core.checks import check_positive, is_whole
-from robagg._core.rule import Rule, SortedRule, parse
+from robagg._core.checks import is_whole
+from robagg._core.claims import check_max_weight, check_takes_weights
+from robagg._core.rule import Rule, parse
 from robagg._core.tolerance import F
 from robagg.server.agreement import Agreement
 from robagg.server.callbacks import Callbacks, OnReject, OnRound
 from robagg.server.decide import decide
 from robagg.server.files import Files
-from robagg.server.logs import log_equal_shares, log_report
+from robagg.server.logs import log_report
 from robagg.server.memory import ClientRecord, Memory, Reputation
 from robagg.server.metrics import summarise_metrics
 from robagg.server.model import STATISTICS, Model, UnfitError, read_patterns
@@ -33,8 +34,8 @@ class RobustServer:
     Args:
         rule: a rule, a chain, or its text, such as `TQ(f=2)` or `"nnm >> tq"`.
         f: for a rule given as text, how many replies may be Byzantine: a number, or a share of the replies (0.2).
-        weighted: weigh believed replies by the sizes they claim; the default counts every reply alike.
-        max_weight: the largest share of all that a claim can lift one reply to, where the rule alone gives it less.
+        weighted: whether replies count by the sizes they claim; the default counts every reply alike.
+        max_weight: the largest share of all that a claim can give one reply; None: as far as f allows it.
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         allow_unprotected: take the rule's value also where its f in force is 0 and more was asked.
         partial: whether clients may send some of the model's arrays, the same for all: True decides that in each
@@ -68,7 +69,7 @@ class RobustServer:
         *,
         f: F = None,
         weighted: bool = False,
-        max_weight: float = 0.1,
+        max_weight: float | None = None,
         min_valid_replies: int | None = None,
         allow_unprotected: bool = False,
         partial: bool | None = None,
@@ -89,13 +90,13 @@ class RobustServer:
             raise ValueError(f"f goes with a rule given as text; {rule} has its own")
         self.rule = parse(rule, f=f)
         self.memory = Memory(warn_after, reputation)
-        if (weighted or self.memory.reputation.effect == "weight") and isinstance(self.rule.core, SortedRule):
-            option = "weighted=True" if weighted else "reputation='weight'"
-            raise ValueError(f"{option} wants a rule that gives whole replies a weight; {self.rule} sorts numbers")
+        if weighted or self.memory.reputation.effect == "weight":
+            check_takes_weights(self.rule)
+        if max_weight is not None:
+            check_max_weight(self.rule, max_weight)
         for name, value in {"min_valid_replies": min_valid_replies, "max_skipped": max_skipped}.items():
             if value is not None and not (is_whole(value) and value >= 1):
                 raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
-        check_positive(max_weight=max_weight)
         self.weighted = weighted
         self.max_weight = max_weight if weighted else None
         self.min_valid_replies = min_valid_replies or 1
@@ -168,11 +169,14 @@ class RobustServer:
             min_valid_replies=self.min_valid_replies,
             allow_unprotected=self.allow_unprotected,
             state=self._state,
+            weights=self.memory.weigh(screened, sized=self.weighted),
             max_weight=self.max_weight,
-            trust=self.memory.find_trust(),
             keep_gram=self.keep_gram,
         )
         report = replace(report, round=round_number, run=self.run, skipped=report.skipped and report.skipped + hint)
+        if combined is not None and combined.idle and not self._warned:
+            self._warned = True
+            self.logger.warning("robagg: round %d: %s. Later rounds are not warned of.", round_number, combined.idle)
         if combined is None:
             return Decision(None, report, screened, self._state)
         return Decision(combined.values, report, screened, combined.state)
@@ -202,8 +206,6 @@ class RobustServer:
         report = replace(decision.report, skipped=skipped, observed=observed, metrics=dict(metrics), time=time)
         self._state, self.round, self.model, self.extra = decision.state, report.round, model, extra
         log_report(self.logger, report)
-        if self.max_weight is not None and not self._warned:
-            self._warned = log_equal_shares(self.logger, report, self.max_weight)
         report = self.memory.enter(report, self.logger)
         self.skipped_in_a_row = self.skipped_in_a_row + 1 if report.skipped and not observed else 0
         self._files.save(report, self.state_dict() if self.saves else None)
