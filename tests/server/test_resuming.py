@@ -165,7 +165,7 @@ def test_a_reputation_weighs() -> None:
     weights = {client.client: client.weight for client in result.report.clients}
     assert weights["site-6"] == pytest.approx(0.5 / 6.5) and weights["site-0"] == pytest.approx(1 / 6.5)
     assert torch.allclose(result.model["w"], torch.full((3,), 0.5 / 6.5))
-    with pytest.raises(ValueError, match="reputation='weight' wants a rule that gives whole replies a weight"):
-        RobustServer("cm", reputation="weight")
+    with pytest.raises(ValueError, match="must count clients by their votes to take weights"):
+        RobustServer("spectralfilter", reputation="weight")
     with pytest.raises(ValueError, match="effect must be one of report, weight, quarantine, got 'ban'"):
         RobustServer("tq", reputation="ban")

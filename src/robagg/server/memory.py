@@ -26,7 +26,7 @@ class Reputation:
     It starts at 1. Rounds without a reply leave it as it is.
 
     Args:
-        effect: "report" only shows it; "weight" multiplies the rule's weights by it; "quarantine" leaves a client out
+        effect: "report" only shows it; "weight" makes it the client's weight; "quarantine" leaves a client out
             whose reputation fell below `below`, as if its reply were broken. In quarantine it recovers as if it were
             believed, and ends it at `release`: nobody is shut out for good.
         decay: how much of the past stays, in (0, 1).
