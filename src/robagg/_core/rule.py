@@ -228,7 +228,7 @@ def parse(text: str | Rule, *, f: F = None) -> Rule:
     """Read a rule or a chain from text; `f` goes to every part that takes one and does not name it.
 
     >>> parse("nnm >> tq", f=6)
-    Pipe(front=(NNM(f=6),), tail=TQ(f=6, iterations=10))
+    Pipe(front=(NNM(f=6),), tail=TQ(f=6, iterations=10, floor=True))
     >>> str(parse("bucketing(s=2) >> tq(iterations=20)", f=6))
     'bucketing >> tq(f=6, iterations=20)'
     """

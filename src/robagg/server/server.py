@@ -92,13 +92,11 @@ class RobustServer:
         self.memory = Memory(warn_after, reputation)
         if weighted or self.memory.reputation.effect == "weight":
             check_takes_weights(self.rule)
-        if max_weight is not None:
-            check_max_weight(self.rule, max_weight)
         for name, value in {"min_valid_replies": min_valid_replies, "max_skipped": max_skipped}.items():
             if value is not None and not (is_whole(value) and value >= 1):
                 raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
         self.weighted = weighted
-        self.max_weight = max_weight if weighted else None
+        self.max_weight = None if max_weight is None else check_max_weight(self.rule, max_weight)
         self.min_valid_replies = min_valid_replies or 1
         self.allow_unprotected = allow_unprotected
         self.agreement = Agreement(partial)
@@ -170,15 +168,15 @@ class RobustServer:
             allow_unprotected=self.allow_unprotected,
             state=self._state,
             weights=self.memory.weigh(screened, sized=self.weighted),
-            max_weight=self.max_weight,
+            max_weight=self.max_weight if self.weighted else None,
             keep_gram=self.keep_gram,
         )
         report = replace(report, round=round_number, run=self.run, skipped=report.skipped and report.skipped + hint)
-        if combined is not None and combined.idle and not self._warned:
-            self._warned = True
-            self.logger.warning("robagg: round %d: %s. Later rounds are not warned of.", round_number, combined.idle)
         if combined is None:
             return Decision(None, report, screened, self._state)
+        if combined.idle and not self._warned:
+            self._warned = True
+            self.logger.warning("robagg: round %d: %s. Later rounds are not warned of.", round_number, combined.idle)
         return Decision(combined.values, report, screened, combined.state)
 
     def enter(
