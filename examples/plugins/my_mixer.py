@@ -16,7 +16,7 @@ class Shrink(Mixer):
     """Each row moves some of the way to the mean of all rows.
 
     Args:
-        f: how many rows may lie.
+        f: how many rows may be Byzantine.
         way: how far, from 0 (not at all) to 1 (all of it).
     """
 

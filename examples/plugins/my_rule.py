@@ -20,7 +20,7 @@ class NearMedian(GramRule):
     """The mean of the n-f rows nearest to the coordinate-wise median.
 
     Args:
-        f: how many rows may lie (a number, a share, or None for the most that n allows).
+        f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
     """
 
     needs_median: ClassVar[bool] = True
