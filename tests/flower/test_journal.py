@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("flwr", reason="needs the extra robagg[flower]")
 
-from flwr.app import Error, RecordDict
+from flwr.app import Error, MetricRecord, RecordDict
 
 import robagg as ra
 from flower.federation import draw_model, draw_update, fill, pack, run_round
@@ -135,6 +137,20 @@ def test_neither_a_callback_nor_a_full_disk_ends_the_run(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     strategy = RobustStrategy(ra.TQ(f=2), on_reject=fail, log_file=tmp_path / "file" / "v.jsonl")
     assert run_round(strategy, pack(MODEL), contents())[0] is not None
+
+
+def average_losses(records: list[RecordDict], key: str) -> MetricRecord:
+    """As users write it: one NaN makes it NaN."""
+    return MetricRecord({"loss": float(np.mean([record["metrics"]["loss"] for record in records]))})
+
+
+@pytest.mark.parametrize("settings", [{"observe": True}, {"train_metrics_aggr_fn": average_losses}])
+def test_a_loss_of_nan_does_not_end_a_run_with_a_journal(tmp_path: Path, settings: dict[str, Any]) -> None:
+    strategy = RobustStrategy(ra.TQ(f=2), log_file=tmp_path / "v.jsonl", **settings)
+    sent = [fill(draw_update(MODEL, i), loss=math.nan if i == 0 else 1.0) for i in range(9)]
+    arrays, metrics = run_round(strategy, pack(MODEL), sent)
+    assert arrays is not None and math.isnan(metrics["loss"])
+    assert read_journal(tmp_path / "v.jsonl").rounds[0].metrics["loss"] is None
 
 
 def test_metrics_tell_who_was_rejected() -> None:

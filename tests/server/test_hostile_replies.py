@@ -47,11 +47,23 @@ def put(value: Any) -> Hostile:
     return lambda sent, trained, metrics: ({**trained, "layer.bias": value}, metrics)
 
 
+class Silent(Odd):
+    """One of a plausible length, none of whose names can be had."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise SystemError("no")
+
+    def __len__(self) -> int:
+        return 1
+
+
 OBJECTS: dict[str, Hostile] = {
     "none": lambda s, t, m: (None, m),
     "a-list": lambda s, t, m: (list(t.values()), m),
     "text": lambda s, t, m: ("x" * 10**6, m),
     "odd-mapping": lambda s, t, m: (Odd(), m),
+    "silent-mapping": lambda s, t, m: (Silent(), m),
+    "silent-metrics": lambda s, t, m: (t, Silent()),  # type: ignore[return-value]
     "names-that-are-numbers": lambda s, t, m: (dict(enumerate(t.values())), m),
     "metrics-that-are-none": lambda s, t, m: (t, None),  # type: ignore[return-value]
     "sparse": put(torch.zeros(7).to_sparse()),

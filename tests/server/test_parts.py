@@ -68,6 +68,25 @@ def test_a_minority_settles_nothing() -> None:
     assert counters.skipped, "of counters alone there are no distances"
 
 
+@pytest.mark.parametrize("early", [HEAD, list(MODEL)])
+def test_the_few_of_a_round_without_a_quorum_do_not_decide_what_the_run_aggregates(early: list[str]) -> None:
+    """Else two clients that answer first would freeze all but the head, or end a run in which the head is sent."""
+    server = RobustServer("tq", f=2)
+    gone = {f"site-{i}": Failure("late") for i in range(2, 7)}
+    assert server.aggregate(1, send(early, n=2) | gone, model=MODEL).skipped
+    others = list(MODEL) if early is HEAD else HEAD
+    result = server.aggregate(2, send(others), model=MODEL)
+    assert not result.skipped
+    for name, own in MODEL.items():
+        assert torch.equal(result.model[name], own) == (name not in others)
+
+
+def test_another_part_begins_with_what_a_rule_remembers_of_none() -> None:
+    server = RobustServer("cc(tau=1.0)", f=2, partial=True)
+    for number, names in enumerate([HEAD, NO_BATCHNORM, NO_BATCHNORM, HEAD], start=1):
+        assert not server.aggregate(number, send(names), model=MODEL).skipped
+
+
 def test_extra_arrays_are_named_with_what_was_expected() -> None:
     replies = {name: reply | {"more": torch.zeros(1)} for name, reply in send(MODEL).items()}
     report = RobustServer("tq", f=2).aggregate(1, replies, model=MODEL).report

@@ -117,6 +117,36 @@ def test_a_journal_that_lacks_rounds_of_the_state_is_reported(tmp_path: Path, ca
     assert "does not end with round 4" in caplog.text
 
 
+def test_names_and_numbers_as_numpy_samples_them_can_be_saved(tmp_path: Path) -> None:
+    for names in (np.array(NAMES), np.arange(7)):
+        state = tmp_path / f"{names.dtype.kind}.pt"
+        server = RobustServer("tq", f=2, state=state, journal=state.with_suffix(".jsonl"))
+        replies: dict[Any, Any] = {name: {"w": torch.zeros(3)} for name in np.random.permutation(names)}
+        server.aggregate(np.int64(1), replies, model={"w": torch.zeros(3)})  # type: ignore[arg-type]
+        again = RobustServer("tq", f=2, state=state)
+        assert again.round == 1 and again.clients == server.clients
+
+
+def test_a_full_disk_costs_the_state_not_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(state: Any, file: Any) -> None:
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 704 vs 598")
+
+    monkeypatch.setattr(torch, "save", fail)
+    go_on(str(tmp_path), rounds=2)
+    assert caplog.text.count("could not be saved: [enforce fail") == 2
+    assert [report.round for report in read_journal(tmp_path / "rounds.jsonl").rounds] == [1, 2]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_what_a_rule_remembers_follows_the_model_to_its_device(tmp_path: Path) -> None:
+    go_on(str(tmp_path), rounds=2)
+    server = RobustServer("cc(tau=0.3)", f=2, state=tmp_path / "server.pt")
+    model = {"w": server.model["w"].cuda(), "n": server.model["n"]}
+    assert not server.aggregate(3, draw_replies({**model, "w": model["w"].cpu()}, 3), model=model).skipped
+
+
 def test_warnings_are_not_given_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for rounds in (4, 6):
         go_on(str(tmp_path), rounds=rounds)

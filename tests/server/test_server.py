@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ import torch
 from torch import Tensor
 
 import robagg as ra
-from robagg.server import Failure, Reply, RobustServer, RoundReport
+from robagg.report.rounds import summarise_clients
+from robagg.server import Failure, Reply, RobustServer, RoundReport, read_journal
+from robagg.server.model import Model
 
 NAMES = [f"site-{i}" for i in range(9)]
 SHAPES = {"layer.weight": (7, 5), "layer.bias": (7,), "bn.running_mean": (7,)}
@@ -190,6 +193,27 @@ def test_what_clients_are_called_does_not_steer_a_terminal(caplog: pytest.LogCap
     RobustServer("tq", f=2).aggregate(1, replies, model=MODEL)
     assert "evil" in caplog.text
     assert "\x1b" not in caplog.text
+
+
+def test_a_report_is_short_and_steers_nothing_whatever_clients_write(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    strangers: dict[str, Any] = {"z" * 10**6 + str(i): {} for i in range(20)}
+    replies = honest() | {"\x1b[2Jevil": Failure("no\nnews\x1b[2J" + "y" * 10**6)} | strangers
+    server = RobustServer("tq", f=2, journal=path)
+    report = server.aggregate(1, replies, model=MODEL, asked=[*NAMES, "\x1b[2Jevil"]).report
+    assert "\x1b" not in str(report) and str(report).count("\n") == 10
+    assert len(path.read_bytes()) < 20_000
+    assert len(server.clients["\x1b[2Jevil"].last_reason) <= 300
+    for row in summarise_clients([report]):
+        assert str(row["client"]).isprintable() and str(row["last reason"]).isprintable()
+
+
+def test_metrics_that_are_no_numbers_do_not_end_the_run(tmp_path: Path) -> None:
+    """As a mean of the user's own gives them where one client's loss is NaN."""
+    server = RobustServer("tq", f=2, journal=tmp_path / "rounds.jsonl")
+    decision = server.decide(1, honest(), Model(MODEL))
+    server.enter(decision, metrics={"loss": float("nan"), "curve": [1.0, float("inf")]})
+    assert read_journal(tmp_path / "rounds.jsonl").rounds[0].metrics == {"loss": None, "curve": [1.0, None]}
 
 
 def test_bad_arguments_are_sentences() -> None:

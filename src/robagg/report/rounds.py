@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from robagg.server import RoundReport
+from robagg.server.quote import quote
 
 
 def summarise_clients(rounds: Sequence[RoundReport]) -> list[dict[str, Any]]:
@@ -20,12 +21,12 @@ def summarise_clients(rounds: Sequence[RoundReport]) -> list[dict[str, Any]]:
     start = {"rounds": 0, "replied": 0, "rejected": 0, "mean weight": 0.0, "last reason": ""}
     for report in rounds:
         for client in report.clients:
-            row = rows.setdefault(client.client, {"client": client.client} | start)
+            row = rows.setdefault(client.client, {"client": quote(client.client)} | start)
             row["rounds"] += 1
             row["replied"] += client.replied
             row["rejected"] += client.rejected
             row["mean weight"] += client.weight
-            row["last reason"] = client.reason or row["last reason"]
+            row["last reason"] = quote(client.reason, 300) or row["last reason"]
     for row in rows.values():
         row["mean weight"] = round(row["mean weight"] / max(1, row["replied"]), 4)
     return sorted(rows.values(), key=lambda row: (-row["rejected"], row["client"]))

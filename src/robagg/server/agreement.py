@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from robagg.server.model import Model
@@ -22,21 +23,26 @@ class Agreement:
     def __init__(self, partial: bool | None) -> None:
         self.partial = partial
         self.names: frozenset[str] | None = None
-        """What the first round with replies has settled; None before it."""
+        """What the first round that was not skipped has settled; None before it."""
 
-    def find(self, replies: Mapping[str, Any], model: Model, logger: logging.Logger) -> tuple[Model, str]:
+    def find(self, replies: Mapping[str, Any], model: Model) -> tuple[Model, str]:
         """The part of the model that counts in this round, and what to say in case the round is skipped."""
         names = find_part(replies, model)
         lacking = "" if names is None else name_first([name for name in model.specs if name not in names])
-        if self.partial is None and self.names is None and any(not isinstance(r, Failure) for r in replies.values()):
-            self.names = names or frozenset(model.specs)
-            if names is not None:
-                logger.warning("robagg: replies lack %s: what they hold is aggregated, the rest stays", lacking)
-        settled = names if self.partial else self.names
+        open_ = self.partial or (self.partial is None and self.names is None)
+        settled = names if open_ else self.names
         if settled is not None and settled < model.specs.keys():
             return model.part(settled), ""
         hint = f"; most replies lack {lacking}: do you send a part of the model? partial=True aggregates it"
-        return model, hint if lacking and not self.partial else ""
+        return model, hint if lacking and not open_ else ""
+
+    def settle(self, part: Model, logger: logging.Logger) -> None:
+        """Hold on to what a round with a value took: in one without a quorum, a few would decide for the run."""
+        if self.partial is not None or self.names is not None:
+            return
+        self.names = frozenset(part.specs)
+        if lacking := [name for name in part.arrays if name not in part.specs]:
+            logger.warning("robagg: replies lack %s: what they hold is aggregated, the rest stays", name_first(lacking))
 
 
 def find_part(replies: Mapping[str, Any], model: Model) -> frozenset[str] | None:
@@ -45,9 +51,10 @@ def find_part(replies: Mapping[str, Any], model: Model) -> frozenset[str] | None
     given = [reply for reply in replies.values() if not isinstance(reply, Failure)]
     for reply in given:
         arrays = reply.arrays if isinstance(reply, Reply) else reply
-        # Lengths first: a reply of a million names costs nothing.
-        if isinstance(arrays, Mapping) and len(arrays) < len(model.specs) and arrays.keys() <= model.specs.keys():
-            held[frozenset(arrays)] += 1
+        with suppress(Exception):  # a mapping of a client's own may raise; screening says so of it
+            # Lengths first: a reply of a million names costs nothing.
+            if isinstance(arrays, Mapping) and len(arrays) < len(model.specs) and arrays.keys() <= model.specs.keys():
+                held[frozenset(arrays)] += 1
     names, count = max(held.items(), key=lambda item: item[1], default=(frozenset[str](), 0))
     measured = any(spec.name in names for spec in model.measured)
     return names if measured and 2 * count > len(given) else None

@@ -75,6 +75,9 @@ def combine(
     base = model.flat(model.measured) if measures_from_origin(rule) else None
     rows = {i: _take(replies[i], model.measured, base) for i in kept}
     stack = read(list(rows.values()), broken=broken)
+    if state is not None:  # of other arrays, as where another part of the model is trained now, it is no start
+        whole = state.keys() == rows[kept[0]].keys()
+        state = {name: leaf.to(stack.device) for name, leaf in state.items()} if whole else None
     # Rules that sort numbers would take another pass for each reply's share, which is the same for all without weights.
     verdict_wanted = weights is not None or not isinstance(rule.core, SortedRule)
     request = Request(weights, state, verdict=verdict_wanted, max_weight=max_weight)

@@ -65,7 +65,7 @@ class Files:
         try:
             if self.state is not None and state is not None:
                 write_state(self.state, state | {"line": line.decode()})
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # torch.save raises the second where a disk is full
             self.logger.error("robagg: the state after round %d could not be saved: %s", report.round, error)
         self._write(line)
 

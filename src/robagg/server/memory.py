@@ -12,9 +12,11 @@ from statistics import median_low
 from typing import Any
 
 from robagg._core.checks import is_number
+from robagg.server.model import UnfitError
+from robagg.server.plain import unwrap
 from robagg.server.quote import quote
 from robagg.server.report import RoundReport
-from robagg.server.screen import Replies
+from robagg.server.screen import Failure, Replies
 
 EFFECTS = ("report", "weight", "quarantine")
 
@@ -93,15 +95,15 @@ class Memory:
         self.reputation = reputation if isinstance(reputation, Reputation) else Reputation(reputation)
         self.clients: dict[str, ClientRecord] = {}
 
-    def find_quarantined(self) -> dict[str, str]:
-        """Who is left out for now, and why."""
+    def find_quarantined(self, replies: Mapping[str, Any]) -> dict[str, UnfitError]:
+        """Who of those that replied is left out for now, and why."""
         if self.reputation.effect != "quarantine":
             return {}
         release = self.reputation.release
         return {
-            name: f"in quarantine: its reputation {record.reputation:.2f} has not come back to {release}"
+            name: UnfitError(f"in quarantine: its reputation {record.reputation:.2f} has not come back to {release}")
             for name, record in self.clients.items()
-            if record.in_quarantine
+            if record.in_quarantine and name in replies and not isinstance(replies[name], Failure)
         }
 
     def weigh(self, replies: Replies, *, sized: bool) -> list[float] | None:
@@ -140,7 +142,10 @@ class Memory:
 
     def state_dict(self) -> list[dict[str, Any]]:
         """All records as plain data."""
-        return [dataclasses.asdict(record) | {"recent": list(record.recent)} for record in self.clients.values()]
+        return [
+            dataclasses.asdict(record) | {"client": unwrap(record.client), "recent": list(record.recent)}
+            for record in self.clients.values()
+        ]
 
     def load_state_dict(self, state: list[Mapping[str, Any]]) -> None:
         """Take up the records that `state_dict` gave."""

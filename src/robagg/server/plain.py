@@ -30,6 +30,15 @@ def to_plain(x: Any) -> Any:
     return [to_plain(part) for part in x] if isinstance(x, list | tuple) else x
 
 
+def unwrap(x: Any) -> Any:
+    """A scalar of NumPy, as its sampling gives names and numbers, as Python's own, which JSON and a saved state hold.
+
+    >>> unwrap(np.int64(3)), unwrap("site-1")
+    (3, 'site-1')
+    """
+    return x.item() if isinstance(x, np.generic) else x
+
+
 def from_plain(x: Any) -> Any:
     """What `to_plain` made it of."""
     if isinstance(x, dict):

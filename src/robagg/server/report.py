@@ -12,6 +12,8 @@ from robagg._core.rule import Rule, SortedRule
 from robagg._core.tolerance import F
 from robagg._core.verdict import Verdict
 from robagg.server.gram import Gram
+from robagg.server.plain import unwrap
+from robagg.server.quote import quote
 from robagg.server.screen import Replies, find_fault
 
 MOST = 20
@@ -120,7 +122,9 @@ class RoundReport:
         lines = [f"round {self.round}: {self.rule}, {self.answered} replies, {len(self.rejected)} rejected"]
         for client in self.clients:
             distance = "-" if client.distance is None else f"{client.distance:.4g}"
-            lines.append(f"{client.client:>22}  {100 * client.weight:>6.2f}%  {distance:>9}  {client.reason}".rstrip())
+            lines.append(
+                f"{quote(client.client):>22}  {100 * client.weight:>6.2f}%  {distance:>9}  {client.reason}".rstrip()
+            )
         skipped = self.skipped and f"skipped: {self.skipped}"
         return "\n".join([*lines, *filter(None, (self.unprotected, self.note, skipped))])
 
@@ -149,7 +153,7 @@ def report_verdict(rule: Rule, replies: Replies, verdict: Verdict, aside: Mappin
     return RoundReport(
         rule=str(rule),
         clients=(*clients, *_failures(replies)),
-        unasked=replies.unasked[:MOST],
+        unasked=tuple(map(quote, replies.unasked[:MOST])),
         f=verdict.f,
         f_asked=verdict.f_asked,
         unprotected=verdict.unprotected,
@@ -169,7 +173,7 @@ def report_skip(rule: Rule, replies: Replies, why: str) -> RoundReport:
     return RoundReport(
         rule=str(rule),
         clients=(*clients, *_failures(replies)),
-        unasked=replies.unasked[:MOST],
+        unasked=tuple(map(quote, replies.unasked[:MOST])),
         f_asked=rule.core.f_asked,
         skipped=why,
     )
@@ -184,9 +188,14 @@ def _number(value: float) -> float | None:
 
 
 def _plain(value: Any) -> Any:
+    """As JSON has it: None for a number that is not finite, such as a function of the user's may give."""
     if dataclasses.is_dataclass(value):
         return {name.name: _plain(getattr(value, name.name)) for name in dataclasses.fields(value)}
-    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    return _number(value) if isinstance(value, float) else unwrap(value)
 
 
 def _known(cls: type, entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,10 @@ import torch
 
 from robagg._core.leaf import describe_kind
 from robagg.server.model import Flat, Model, UnfitError
-from robagg.server.quote import quote_end
+from robagg.server.quote import quote, quote_end
+
+LONGEST = 300
+"""The characters of a reason that are kept: part of it may be a client's own words."""
 
 MOST_METRICS = 10_000
 """How many metrics of a reply are read: each costs memory, and anybody can send any number."""
@@ -88,7 +91,7 @@ def screen(
         if client not in wanted:
             continue
         if isinstance(reply, Failure):
-            failed[client] = reply.reason
+            failed[client] = quote(reply.reason, LONGEST)
         else:
             given.append(_screen_one(client, reply, model, needs_size, digests))
     failed |= {client: "no reply" for client in wanted if client not in replies}
@@ -112,12 +115,13 @@ def _screen_one(client: str, reply: Any, model: Model | None, needs_size: bool, 
         if len(reply.metrics) > MOST_METRICS:
             raise UnfitError(f"has {len(reply.metrics)} metrics where at most {MOST_METRICS} are read")
         size = _read_size(reply.size, needs_size)
+        metrics = dict(reply.metrics)  # read here, where what a mapping of a client's own raises ends nothing
         arrays = {} if model is None else _read_arrays(reply.arrays, model)
     except UnfitError as unfit:
-        return Screened(client, reason=str(unfit))
+        return Screened(client, reason=quote(unfit, LONGEST))
     except Exception as error:  # whatever a hostile reply can provoke must not end the run
         return Screened(client, reason=f"unreadable ({type(error).__name__}: {quote_end(error)})")
-    return Screened(client, arrays, reply.metrics, size, digest=_digest(arrays) if digests else "")
+    return Screened(client, arrays, metrics, size, digest=_digest(arrays) if digests else "")
 
 
 def _read_arrays(arrays: Any, model: Model) -> dict[str, Flat]:

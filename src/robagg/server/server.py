@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,12 +17,12 @@ from robagg._core.rule import Rule, parse
 from robagg._core.tolerance import F
 from robagg.server.agreement import Agreement
 from robagg.server.callbacks import Callbacks, OnReject, OnRound
-from robagg.server.decide import decide
+from robagg.server.decide import decide_without
 from robagg.server.files import Files
 from robagg.server.logs import log_report
 from robagg.server.memory import ClientRecord, Memory, Reputation
 from robagg.server.metrics import summarise_metrics
-from robagg.server.model import STATISTICS, Model, UnfitError, read_patterns
+from robagg.server.model import STATISTICS, Model, read_patterns
 from robagg.server.plain import from_plain, to_plain
 from robagg.server.report import RoundReport
 from robagg.server.round import Decision, RoundResult, SkippedRoundsError
@@ -97,8 +98,6 @@ class RobustServer:
                 raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
         self.weighted = weighted
         self.max_weight = None if max_weight is None else check_max_weight(self.rule, max_weight)
-        self.min_valid_replies = min_valid_replies or 1
-        self.allow_unprotected = allow_unprotected
         self.agreement = Agreement(partial)
         self.max_skipped = max_skipped
         self.aside = read_patterns(aside)
@@ -110,7 +109,8 @@ class RobustServer:
         self._warned = False
         self._callbacks = Callbacks(on_reject, on_round, self.logger)
         self._files = Files(journal, state, max_bytes, self.logger)
-        self.keep_gram = gram and self._files.journal is not None
+        self._options: Any = {"min_valid_replies": min_valid_replies or 1, "allow_unprotected": allow_unprotected}
+        self._options["keep_gram"] = gram and self._files.journal is not None
         self.saves = self._files.state is not None
         self.begin()
         if (saved := self._files.load()) is not None:
@@ -157,23 +157,23 @@ class RobustServer:
         """The rule's value on the screened replies, not entered anywhere yet: for adapters, which call `enter` next."""
         asked = list(replies if asked is None else asked)
         given = {name: replies[name] for name in asked if name in replies}
-        part, hint = self.agreement.find(given, model, self.logger)
-        kept_out = {name: UnfitError(why) for name, why in self.memory.find_quarantined().items() if name in replies}
-        screened = screen({**replies, **kept_out}, part, asked=asked, needs_size=self.weighted, digests=self.digests)
-        combined, report = decide(
+        part, hint = self.agreement.find(given, model)
+        combined, screened, report = decide_without(
+            self.memory.find_quarantined(replies),
+            lambda every: screen(every, part, asked=asked, needs_size=self.weighted, digests=self.digests),
+            lambda screened: self.memory.weigh(screened, sized=self.weighted),
             self.rule,
             part,
-            screened,
-            min_valid_replies=self.min_valid_replies,
-            allow_unprotected=self.allow_unprotected,
+            replies,
+            **self._options,
             state=self._state,
-            weights=self.memory.weigh(screened, sized=self.weighted),
             max_weight=self.max_weight if self.weighted else None,
-            keep_gram=self.keep_gram,
         )
-        report = replace(report, round=round_number, run=self.run, skipped=report.skipped and report.skipped + hint)
+        skipped = report.skipped and report.skipped + hint
+        report = replace(report, round=operator.index(round_number), run=self.run, skipped=skipped)
         if combined is None:
             return Decision(None, report, screened, self._state)
+        self.agreement.settle(part, self.logger)
         if combined.idle and not self._warned:
             self._warned = True
             self.logger.warning("robagg: round %d: %s. Later rounds are not warned of.", round_number, combined.idle)
