@@ -110,13 +110,17 @@ class Journal:
 
 def read_journal(path: str | Path) -> JournalContents:
     """The rounds in a journal, in order, those of its older parts first; lines that hold none are counted."""
-    rounds, strange = [], 0
-    for _, _, line in _list_lines(Path(path)):
-        try:
-            rounds.append(RoundReport.from_entry(json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            strange += 1
-    return JournalContents(tuple(rounds), strange)
+    reports = [read_round(line) for _, _, line in _list_lines(Path(path))]
+    rounds = tuple(report for report in reports if report is not None)
+    return JournalContents(rounds, len(reports) - len(rounds))
+
+
+def read_round(line: bytes) -> RoundReport | None:
+    """The round that a line holds; None where it holds none."""
+    try:
+        return RoundReport.from_entry(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def verify_journal(path: str | Path, *, head: str | None = None) -> list[str]:
