@@ -23,6 +23,8 @@ COMMANDS = (
     "sweep",
     "show",
     "verify",
+    "replay",
+    "watch",
     "worst-case",
     "paper",
     "report",

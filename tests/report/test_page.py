@@ -1,4 +1,4 @@
-"""The page of a store: one file that holds everything, shows names as text, and stays small."""
+"""The page of a store or of a journal: one file that holds everything, shows names as text, and stays small."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
+from report.journals import NAMES, fill_hostile, fill_journal
 from report.records import HOSTILE, fill_small, make_record, make_runs
-from robagg.cli.report import report
+from robagg.cli.app import app
 from robagg.lab import Run, Store
 from robagg.report.bundle import bundle
 from robagg.report.page import gather as gathering
-from robagg.report.page import write_report
-from robagg.report.page.build import MODULES, build_page, embed
+from robagg.report.page import gather_rounds, write_report
+from robagg.report.page.build import VIEWS, build_page, embed
 from robagg.report.page.gather import gather, pack_all
 from robagg.report.page.labels import LabelCounts
+from robagg.server import Journal
 
 ASSETS = Path(gathering.__file__).parent / "assets"
 
@@ -113,8 +114,9 @@ def test_the_page_forbids_the_network_and_every_other_script(page: str) -> None:
         assert rules[kind] == f"'sha256-{digest}'"
 
 
-def test_the_page_names_no_other_file() -> None:
-    text = build_page({"name": "x", "runs": []}, "x")
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_page_names_no_other_file(view: str) -> None:
+    text = build_page({"name": "x", "runs": []}, "x", view)
     for tag, attributes in Elements(text).found:
         assert tag not in ("link", "iframe", "img"), tag
         assert "src" not in attributes
@@ -127,14 +129,19 @@ def test_no_program_file_reads_text_as_markup_or_code() -> None:
             assert word not in file.read_text(), f"{file.name} uses {word}"
 
 
-def test_every_program_file_is_in_the_bundle_after_those_it_imports() -> None:
-    assert {file.stem for file in ASSETS.glob("*.js")} == set(MODULES)
-    for k, name in enumerate(MODULES):
-        for used in re.findall(
-            r"^import \{[^}]*\} from '\./(\w+)\.js';$", (ASSETS / f"{name}.js").read_text(), re.MULTILINE
-        ):
-            assert used in MODULES[:k], f"{name} imports {used}, which comes later"
-    assert not re.search(r"^(import|export) ", bundle("page/assets", MODULES), re.MULTILINE)
+def test_every_program_file_is_in_a_bundle_after_those_it_imports() -> None:
+    assert {file.stem for file in ASSETS.glob("*.js")} == {name for modules in VIEWS.values() for name in modules}
+    for modules in VIEWS.values():
+        texts = {name: (ASSETS / f"{name}.js").read_text() for name in modules}
+        for k, (name, text) in enumerate(texts.items()):
+            for names, used in re.findall(r"^import \{([^}]*)\} from '\./(\w+)\.js';$", text, re.MULTILINE):
+                assert used in modules[:k], f"{name} imports {used}, which comes later"
+                for word in names.replace(",", " ").split():
+                    exported = rf"^export (async )?(function|const) {word}\b"
+                    assert re.search(exported, (ASSETS / f"{used}.js").read_text(), re.MULTILINE), (
+                        f"{used} lacks {word}"
+                    )
+        assert not re.search(r"^(import|export) ", bundle("page/assets", modules), re.MULTILINE)
 
 
 def test_a_failure_is_named_without_its_traceback(tmp_path: Path) -> None:
@@ -229,7 +236,7 @@ def test_an_empty_store_makes_a_page(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_not_there_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no store at"):
+    with pytest.raises(FileNotFoundError, match="there is no store and no journal at"):
         write_report(tmp_path / "none.jsonl", tmp_path / "page.html")
 
 
@@ -249,9 +256,62 @@ def test_a_name_that_is_not_utf8_makes_a_page(store: Path, tmp_path: Path) -> No
     assert "<title>runs?</title>" in page.read_text(encoding="utf-8")
 
 
+def test_a_journal_makes_a_page_that_holds_every_round(tmp_path: Path) -> None:
+    fill_journal(tmp_path / "rounds.jsonl", 230, 3)
+    data = read_data(write_report(tmp_path / "rounds.jsonl", tmp_path / "page.html").read_text())
+    rounds = [one for text in data["packed"] for one in json.loads(zlib.decompress(base64.b64decode(text)))]
+    assert [one["round"] for one in rounds] == list(range(1, 231)) and data["names"] == ["site-0", "site-1", "site-2"]
+    assert data["notes"] == [] and data["strange"] == 0 and not data["live"]
+
+
+def test_names_in_a_journal_cannot_become_markup(tmp_path: Path) -> None:
+    fill_hostile(tmp_path / "rounds.jsonl")
+    page = write_report(tmp_path / "rounds.jsonl", tmp_path / "page.html").read_text()
+    assert HOSTILE not in page and "\u202e" not in page
+    assert [tag for tag, _ in Elements(page).found].count("script") == 2
+    assert read_data(page)["names"] == list(NAMES)
+
+
+def test_a_journal_too_large_for_a_page_keeps_its_last_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_journal(tmp_path / "rounds.jsonl", 230, 3)
+    monkeypatch.setattr(gather_rounds, "BUDGET", 10)
+    data = read_data(write_report(tmp_path / "rounds.jsonl", tmp_path / "page.html").read_text())
+    (text,) = data["packed"]
+    assert [one["round"] for one in json.loads(zlib.decompress(base64.b64decode(text)))] == list(range(131, 231))
+    assert data["notes"] == ["the first 130 rounds are left out, for the size of this page"]
+
+
+def test_the_page_of_a_journal_says_where_its_chain_is_broken(tmp_path: Path) -> None:
+    path = fill_journal(tmp_path / "rounds.jsonl", 4, 3)
+    path.write_bytes(path.read_bytes().replace(b'"rejected":true', b'"rejected":false', 1))
+    notes = read_data(write_report(path, tmp_path / "page.html").read_text())["notes"]
+    assert notes == ["line 1 of rounds.jsonl is torn or was changed"]
+
+
+def test_no_part_of_a_journal_is_overwritten(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "rounds.html", max_bytes=200)
+    for number in (1, 2):
+        journal.write(journal.seal({"round": number, "rule": "tq", "clients": []}))
+    for name in ("rounds.html", "rounds.1.html"):
+        with pytest.raises(ValueError, match="would overwrite the journal"):
+            write_report(tmp_path / "rounds.html", tmp_path / name)
+
+
+@pytest.mark.parametrize("content", ["notes of mine\n", '{"a": 1}\n', "\x00" * 100, "[project]\nname = 'x'\n"])
+def test_what_is_neither_store_nor_journal_is_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "odd").write_text(content)
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "odd"), "-o", str(tmp_path / "page.html")])
+    assert done.exit_code != 0 and "must be a store of runs or the journal of a server" in str(done.exception)
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_store_behind_a_line_that_is_none_is_a_store_all_the_same(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_bytes(b"odd\n" + store.read_bytes())
+    data = read_data(write_report(tmp_path / "runs.jsonl", tmp_path / "page.html", labels=False).read_text())
+    assert data["runs"] and "lines that are no record were skipped: 1" in data["notes"]
+
+
 def test_the_command_writes_the_file(store: Path, tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.command()(report)
-    done = CliRunner().invoke(app, [str(store), "-o", str(tmp_path / "page.html"), "--no-labels"])
+    done = CliRunner().invoke(app, ["report", str(store), "-o", str(tmp_path / "page.html"), "--no-labels"])
     assert done.exit_code == 0, done.output
     assert "page.html" in done.output and (tmp_path / "page.html").stat().st_size > 10_000

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from report.access import find_violations
+from report.reader import DESK, PHONE, Reader
 from report.records import HOSTILE, fill_large, fill_small, make_record
 from robagg.lab import Run, Store
 from robagg.report.page import write_report
 
 pytestmark = pytest.mark.slow
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync"
-DESK, PHONE = {"width": 1280, "height": 900}, {"width": 400, "height": 850}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium on this machine")
-    with playwright.sync_playwright() as engine:
-        chromium = engine.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -42,34 +27,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("large")
     return write_report(fill_large(folder / "runs.jsonl"), folder / "report.html")
-
-
-class Reader:
-    """A page that somebody has open; it must not complain, and must ask nothing of the network."""
-
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
-        self.context = browser.new_context(**{"viewport": DESK, "accept_downloads": True} | options)
-        self.page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type != "log" else None)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda asked: self._check(asked.url))
-        self.page.goto(path.as_uri())
-        self.page.wait_for_selector("#chosen h2")
-
-    def _check(self, address: str) -> None:
-        if not address.startswith(("file:", "data:", "blob:")):
-            self.complaints.append(f"asked the network for {address}")
-
-    def cell(self, rule: str, attack: str, table: int = 0) -> Any:
-        return self.page.locator("table.results").nth(table).locator(f"[aria-label^='{rule} under {attack}:']")
-
-    def __enter__(self) -> Reader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.context.close()
-        assert self.complaints == []
 
 
 def test_it_opens_from_a_file_without_an_error_and_says_which_rule_is_best(browser: Any, small: Path) -> None:

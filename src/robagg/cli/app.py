@@ -19,6 +19,7 @@ from robagg.cli.run import run
 from robagg.cli.screen import adapt
 from robagg.cli.show import show
 from robagg.cli.verify import verify
+from robagg.cli.watch import watch
 from robagg.cli.worst_case import worst_case
 from robagg.lab.__main__ import sweep
 from robagg.lab.command_line import FAULTS
@@ -37,6 +38,7 @@ app.command("sweep")(adapt(sweep))
 app.command()(show)
 app.command()(verify)
 app.command()(replay)
+app.command()(watch)
 app.command("worst-case")(worst_case)
 app.command("profile")(adapt(profile))
 app.command("paper")(adapt(paper))

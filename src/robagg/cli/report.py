@@ -1,4 +1,4 @@
-"""`robagg report`: one page that shows what each rule did under each attack, and who was believed."""
+"""`robagg report`: one page about a store of runs, or about the journal of a server."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from robagg.report.page import write_report
 
 
 def report(
-    store: Annotated[Path, typer.Argument(help="a store of runs, such as runs/digits.jsonl", dir_okay=False)],
+    store: Annotated[Path, typer.Argument(help="a store of runs, or a journal that a server wrote", dir_okay=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")] = Path("report.html"),
-    title: Annotated[str | None, typer.Option(help="the page's title; default: the store's name")] = None,
-    labels: Annotated[bool, typer.Option(help="count each client's labels, for which data sets are loaded")] = True,
+    title: Annotated[str | None, typer.Option(help="the page's title; default: the file's name")] = None,
+    labels: Annotated[bool, typer.Option(help="of a store: count each client's labels, which loads data sets")] = True,
     data: Annotated[Path | None, typer.Option(help="folder of the data; default $ROBAGG_DATA, or a cache")] = None,
     plugin: PluginFiles = None,
 ) -> None:
-    """Write a page about a store: one file that opens in any browser, without a network.
+    """Write a page about a store or a journal: one file that opens in any browser, without a network.
 
     Examples:
 
         robagg report runs/digits.jsonl
 
         robagg report runs/table3.jsonl -o table3.html --title "Table 3"
+
+        robagg report rounds.jsonl -o rounds.html
     """
     load_plugins(plugin)
     path = write_report(store, output, title=title, data=data, labels=labels)

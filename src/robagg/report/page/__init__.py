@@ -1,4 +1,4 @@
-"""A store of runs as one page that opens in any browser and asks nothing of the network."""
+"""A store or a journal as one page that opens in any browser and asks nothing of the network."""
 
 from robagg.report.page.build import write_report
 

@@ -35,7 +35,7 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
         labels: whether to count them; loading a large data set takes its time.
     """
     contents = read_runs(store)
-    notes, counts, environments = [*map(hide_home, contents.notes)], LabelCounts(data, wanted=labels), _Shared()
+    notes, counts, environments = [*map(hide_home, contents.notes)], LabelCounts(data, wanted=labels), Shared()
     runs, records = [], []
     for record in contents.records.values():
         try:
@@ -97,7 +97,7 @@ def pack_all(records: Sequence[Record]) -> tuple[list[str | None], int]:
 
 
 def pack_details(record: Record, points: int) -> str | None:
-    """Curve and trace of a run, None where it has none: base64 of deflated JSON, which a browser unpacks by itself."""
+    """Curve and trace of a run, None where it has none."""
     try:
         trace, n = record.get("trace") or {}, int(record["spec"]["n"])
         curve = [[int(t), float(value)] for t, value in record.get("curve") or []]
@@ -115,7 +115,12 @@ def pack_details(record: Record, points: int) -> str | None:
         return None
     if not details["curve"] and not details["rounds"]:
         return None
-    text = json.dumps(finite(details), separators=(",", ":"))
+    return deflate(finite(details))
+
+
+def deflate(value: Any) -> str:
+    """Base64 of deflated JSON, which a browser unpacks by itself."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
@@ -166,7 +171,7 @@ def _number(value: Any) -> float | None:
     raise TypeError(f"a value must be a number, got {value!r}")
 
 
-class _Shared:
+class Shared:
     """Values that many runs have in common, each kept once."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ import {
   paintWeights,
   tellWeights,
 } from './heatmap.js';
-import { lineFigure } from './progress.js';
+import { lineFigure } from './curves.js';
 
 let seed = null;
 

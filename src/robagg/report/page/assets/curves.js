@@ -2,7 +2,7 @@
 
 import { draw } from './page.js';
 import { DASHES, MARKERS, logTicks, tell, tickValues } from './scales.js';
-import { measure, sheet, shorten, write } from './figure.js';
+import { makeFigure, measure, sheet, shorten, write } from './figure.js';
 
 const LEFT = 58;
 const RIGHT = 14;
@@ -12,7 +12,7 @@ const ROW = 20;
 
 // A series: {label, slot (its colour), points: [[round, value or null], ...], thin, quiet (not in the legend)}.
 // Options: {label, x, y, least, most, log, step, whole}.
-export function paintLines(series, options) {
+function paintLines(series, options) {
   return (width, colours) => {
     const frame = lay(series, options, width);
     const legend = arrangeLegend(series, width - LEFT - RIGHT);
@@ -145,7 +145,7 @@ function drawLegend(picture, legend, top, colours) {
   }
 }
 
-export function hoverLines(series, options) {
+function hoverLines(series, options) {
   return (x, y, width) => {
     if (x < LEFT || x > width - RIGHT) return null;
     const wanted = lay(series, options, width).roundAt(x);
@@ -157,7 +157,17 @@ export function hoverLines(series, options) {
   };
 }
 
-export function listLines(series, valueName) {
+function listLines(series, valueName) {
   const rows = series.flatMap((one) => one.points.map(([round, value]) => [one.label, round, value]));
   return { head: ['line', 'round', valueName], rows };
+}
+
+export function lineFigure(title, note, series, options) {
+  return makeFigure({
+    title,
+    note,
+    paint: paintLines(series, { label: title, ...options }),
+    data: () => listLines(series, options.y),
+    hover: hoverLines(series, options),
+  });
 }

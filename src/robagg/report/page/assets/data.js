@@ -1,6 +1,6 @@
 // Runs, cells of runs that differ in their seed, and tables of cells.
 
-import { find } from './page.js';
+import { find, inflate } from './page.js';
 
 export const known = JSON.parse(find('data').textContent);
 
@@ -133,13 +133,7 @@ const unpacked = new Map();
 
 // Curves and trace of a run, or null; they lie packed in the page until someone asks.
 export function unpack(run) {
-  if (!unpacked.has(run.index)) unpacked.set(run.index, inflate(known.details[run.index]));
+  const packed = known.details[run.index];
+  if (!unpacked.has(run.index)) unpacked.set(run.index, packed === null ? null : inflate(packed));
   return unpacked.get(run.index);
-}
-
-async function inflate(text) {
-  if (text === null) return null;
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
-  return JSON.parse(await new Response(stream).text());
 }

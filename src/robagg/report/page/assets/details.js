@@ -1,6 +1,6 @@
 // What lies behind the chosen cells: which they are, how they went, and each run's spec.
 
-import { button, find, make } from './page.js';
+import { button, find, make, plainTable } from './page.js';
 import { known, nameOf, unpack } from './data.js';
 import { MOST_SERIES, palette, tellAccuracy, tellSeconds } from './scales.js';
 import { copyButtons } from './export.js';
@@ -110,18 +110,5 @@ function tellSpec(run) {
     },
     null,
     2,
-  );
-}
-
-export function plainTable(label, head, rows) {
-  return make(
-    'div',
-    { class: 'scroll', role: 'region', 'aria-label': label, tabindex: 0 },
-    make(
-      'table',
-      { class: 'plain' },
-      make('thead', {}, make('tr', {}, ...head.map((text) => make('th', { scope: 'col' }, text)))),
-      make('tbody', {}, ...rows.map((row) => make('tr', {}, ...row.map((text) => make('td', {}, String(text)))))),
-    ),
   );
 }

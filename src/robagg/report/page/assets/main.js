@@ -1,14 +1,14 @@
 // Puts the page together and answers the reader.
 
-import { count, find, make, say, startTheme } from './page.js';
-import { term, writeGlossary } from './words.js';
+import { count, find, make, plainTable, say, startTheme } from './page.js';
+import { RUN_WORDS, term, writeGlossary } from './words.js';
 import { cells, findBest, known, tabulate } from './data.js';
 import { MOST_SERIES, tellSeconds } from './scales.js';
 import { copyButtons } from './export.js';
 import { watchWidth } from './figure.js';
 import { makeFilters, matchingCells } from './filters.js';
 import { drawTables } from './table.js';
-import { drawDetails, plainTable, tellResult } from './details.js';
+import { drawDetails, tellResult } from './details.js';
 
 let picked = [];
 
@@ -115,7 +115,7 @@ function drawAbout() {
 }
 
 tellFacts();
-writeGlossary(known.words);
+writeGlossary(RUN_WORDS, known.words);
 makeFilters(redrawTables);
 picked = pickFirst();
 startTheme(show);

@@ -1,4 +1,4 @@
-// Elements, words to the reader, and the theme. Text is always text: nothing from a store is ever read as markup.
+// Elements, words to the reader, and the theme. Text is always text: nothing from a store or a journal is ever read as markup.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -39,6 +39,26 @@ export function button(text, onclick, attributes) {
 
 export function count(number, one, many = `${one}s`) {
   return `${number} ${number === 1 ? one : many}`;
+}
+
+// JSON that lies packed in the page until someone asks.
+export async function inflate(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return JSON.parse(await new Response(stream).text());
+}
+
+export function plainTable(label, head, rows) {
+  return make(
+    'div',
+    { class: 'scroll', role: 'region', 'aria-label': label, tabindex: 0 },
+    make(
+      'table',
+      { class: 'plain' },
+      make('thead', {}, make('tr', {}, ...head.map((text) => make('th', { scope: 'col' }, text)))),
+      make('tbody', {}, ...rows.map((row) => make('tr', {}, ...row.map((text) => make('td', {}, String(text)))))),
+    ),
+  );
 }
 
 // Light, dark, or as the system has it. Remembered where the browser lets a file remember anything.

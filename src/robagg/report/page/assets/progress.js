@@ -4,8 +4,7 @@ import { find, make } from './page.js';
 import { term } from './words.js';
 import { nameOf } from './data.js';
 import { MOST_SERIES } from './scales.js';
-import { makeFigure } from './figure.js';
-import { hoverLines, listLines, paintLines } from './curves.js';
+import { lineFigure } from './curves.js';
 
 let log = false;
 
@@ -98,14 +97,4 @@ function average(lines) {
     .filter(([, values]) => values.length === lines.length)
     .sort((a, b) => a[0] - b[0])
     .map(([round, values]) => [round, values.reduce((a, b) => a + b, 0) / values.length]);
-}
-
-export function lineFigure(title, note, series, options) {
-  return makeFigure({
-    title,
-    note,
-    paint: paintLines(series, { label: title, ...options }),
-    data: () => listLines(series, options.y),
-    hover: hoverLines(series, options),
-  });
 }

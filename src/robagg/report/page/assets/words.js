@@ -2,7 +2,7 @@
 
 import { button, find, make } from './page.js';
 
-const GLOSSARY = {
+export const RUN_WORDS = {
   client:
     'One of the n participants. Each holds its own data and sends a vector (its gradient with momentum) every round.',
   Byzantine:
@@ -25,10 +25,29 @@ const GLOSSARY = {
   seed: 'The number that fixes all that is random. Runs that differ only in their seed form one cell.',
 };
 
+export const ROUND_WORDS = {
+  client: 'One of those who were asked. It sends its model, or what changed in it, every round.',
+  weight:
+    'The share that a client’s reply has in the value of a round. 0: it was not believed, or was not chosen.',
+  believed: 'The reply has its weight in the value, and nothing speaks against it.',
+  rejected:
+    'The reply was broken, or lay outside the rule’s radius. A rejected client is not proved to be Byzantine: its data may be unusual.',
+  clipped: 'The reply counts, but its pull was limited, because it lay far off.',
+  'not chosen': 'The rule chose other replies, as Krum does. Nothing speaks against this one.',
+  distance: 'From the reply to the value of the round, or to the rule’s centre.',
+  tau: 'The radius within which a rule such as tq trusts a reply. It is computed from the spread of the replies in each round.',
+  f: 'How many Byzantine clients the rule tolerated in the round: its f in force.',
+  reputation: 'Falls with each rejection and recovers slowly: 1 is spotless. Old rounds count ever less.',
+  skipped: 'The rule had no value, or none that protects, and the model stayed what it was.',
+  'set aside':
+    'Arrays such as BatchNorm’s statistics stay out of the distances, and their median is taken. * marks a client whose arrays there are odd.',
+};
+
+let glossary = {};
 let opened = 0;
 
 export function term(word, label = word) {
-  const note = make('span', { popover: 'auto', id: `word-${++opened}`, class: 'note' }, GLOSSARY[word]);
+  const note = make('span', { popover: 'auto', id: `word-${++opened}`, class: 'note' }, glossary[word]);
   const mark = button(
     '?',
     () => {
@@ -42,9 +61,10 @@ export function term(word, label = word) {
   return make('span', { class: 'term' }, label, mark, note);
 }
 
-export function writeGlossary(names) {
+export function writeGlossary(words, names = {}) {
+  glossary = words;
   const list = make('dl', {});
-  for (const [word, meaning] of Object.entries(GLOSSARY)) {
+  for (const [word, meaning] of Object.entries(glossary)) {
     list.append(make('dt', {}, word), make('dd', {}, meaning));
   }
   find('words').append(list);
