@@ -377,6 +377,22 @@ def test_a_share_of_weight_covers_any_clients_that_hold_it() -> None:
     assert float(ra.TM(f=0.45)(x, weights=[3, 3, 1, 1, 1, 1], max_weight=0.3).abs()) < 10
 
 
+@pytest.mark.parametrize(("n", "f", "s"), [(12, 2, 2), (20, 3, 2), (30, 3, 3), (20, 2, 4)])
+@pytest.mark.parametrize("claim", [1, 10, 10**12])
+def test_no_claims_lower_the_f_in_force_behind_bucketing(n: int, f: int, s: int, claim: int) -> None:
+    """Each Byzantine client may get into a bucket of its own, so that f buckets must be tolerated."""
+    x = draw_rows(n, 10, n, torch.float32) + 2
+    honest, x[:f] = x[f:].double(), 1e6
+    rule = ra.Bucketing(s=s) >> ra.TM(f=f)
+    for seed in range(8):
+        generator = torch.Generator().manual_seed(seed)
+        verdict = rule.explain(x, weights=[claim] * f + [*range(1, n - f + 1)], generator=generator)
+        assert verdict.f == rule.explain(x).f == f
+        assert float((verdict.value.double() - honest.mean(0)).norm()) <= 6 * float(
+            (honest - honest.mean(0)).norm(dim=1).max()
+        )
+
+
 # What must be refused
 
 

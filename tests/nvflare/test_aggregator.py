@@ -158,7 +158,7 @@ def test_weights_follow_the_steps_that_sites_claim(run_round: Round, sites: Modu
 
 def test_a_job_holds_every_argument(tmp_path: Path) -> None:
     settings = {
-        "weighted": True, "max_weight": 0.3, "min_valid_replies": 4, "allow_unprotected": True, "partial": True,
+        "weighted": True, "max_weight": 0.2, "min_valid_replies": 4, "allow_unprotected": True, "partial": True,
         "max_skipped": 9, "reputation": "quarantine", "gram": False, "digests": True, "state": "server.pt",
         "aside": ["*running_mean"], "warn_after": (2, 4), "journal": "rounds.jsonl", "max_bytes": 10_000,
     }  # fmt: skip
@@ -183,7 +183,7 @@ def test_a_job_holds_every_argument(tmp_path: Path) -> None:
     [
         ({"rule": "no-rule"}, "no-rule"),
         ({"rule": ra.TQ(f=2), "f": 3}, "f"),
-        ({"rule": "cm", "weighted": True}, "weighted"),
+        ({"rule": "spectralfilter", "weighted": True}, "takes_weights"),
         ({"rule": "tq", "warn_after": (5, 3)}, "warn_after"),
     ],
 )

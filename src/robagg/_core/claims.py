@@ -11,6 +11,7 @@ from typing import Any
 from robagg._core.checks import is_number
 from robagg._core.leaf import describe_kind
 from robagg._core.stage import Solver
+from robagg._core.tolerance import F
 from robagg._core.votes import Votes, deal, find_limit
 
 NO_CHANGE = "client weights change nothing"
@@ -76,9 +77,25 @@ def read_claims(rule: Solver, weights: Any, max_weight: Any, n: int) -> Claims |
 def _read_limit(rule: Solver, max_weight: Any, n: int) -> float:
     """The largest share of all that a claim can give one of n clients, so that f of them do not get half."""
     if max_weight is None:
-        asked = [stage.f_asked for stage in rule.stages if stage.tolerates]
-        return find_limit(asked, n, getattr(rule.core, "max_weight", None))
+        return find_limit(_count_clients(rule, n), n, getattr(rule.core, "max_weight", None))
     return check_max_weight(rule, max_weight)
+
+
+def _count_clients(rule: Solver, n: int) -> list[F]:
+    """The f of each stage that tolerates, in clients: behind Bucketing f rows stand for several each.
+
+    Where claims could give half of all to so many, they would lower the f in force.
+    """
+    asked: list[F] = []
+    joined = 1
+    for stage in rule.stages:
+        if stage.tolerates and joined == 1:
+            asked.append(stage.f_asked)
+        elif stage.tolerates and stage.f_asked != 0:
+            f = 1 if stage.f_asked is None else stage.resolve_f(n)
+            asked.append(joined * min(f, (-(-n // joined) - 1) // 2))
+        joined *= getattr(stage, "joins", 1)
+    return asked
 
 
 def check_max_weight(rule: Solver, max_weight: Any) -> float:
