@@ -65,7 +65,7 @@ def test_each_cell_says_in_words_what_the_round_made_of_the_client(
         for label, text in {
             "site-0, round 8: believed, weight 10 %, distance 1, reputation 1": "10",
             "site-1, round 4: believed, weight 10 %, distance 1.1, reputation 1, odd arrays set aside": "10*",
-            "site-2, round 5: no reply, reputation 1: no reply": "\u2013",
+            "site-2, round 5: no reply, reputation 1": "\u2013",
             "site-11, round 2: rejected, weight 0 %, distance 9.5, reputation 0.64: 9.5 from the centre": "✕",
             "site-0, round 7, skipped: skipped": "⊘ 10",
         }.items():

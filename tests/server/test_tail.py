@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from robagg.server import ClientVerdict, Journal, RoundReport
+from robagg.server import tail as following
+from robagg.server.journal import list_files
 from robagg.server.tail import JournalTail
 
 
@@ -36,6 +38,27 @@ def test_each_round_comes_once_also_when_files_are_renamed(tmp_path: Path, optio
     assert seen + read(tail) == list(range(1, 12))
     assert (len(list(tmp_path.iterdir())) > 2) == bool(options)
     assert not tail.is_replaced() and read(JournalTail(path)) == list(range(1, 12))
+
+
+def test_a_file_that_is_renamed_in_the_middle_of_a_reading_loses_no_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rounds.jsonl"
+    journal = Journal(path, max_bytes=900)
+    write(journal, 1)
+    tail = JournalTail(path)
+    assert read(tail) == [1]
+    numbers = iter(range(2, 40))
+
+    def list_late(journal_path: Path) -> list[Path]:
+        files = list_files(journal_path)
+        while len(list_files(journal_path)) == len(files) and len(files) < 4:
+            write(journal, next(numbers))
+        return files
+
+    monkeypatch.setattr(following, "list_files", list_late)
+    seen = [number for _ in range(6) for number in read(tail)]
+    assert seen == list(range(2, next(numbers)))
 
 
 def test_half_a_line_is_left_until_it_is_whole(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ function tellCell(client, round, cell) {
   const { weight, distance, reputation } = MEASURES;
   const numbers = cell.replied ? `, weight ${weight.write(cell)} %, distance ${distance.write(cell)}` : '';
   const notes = `${cell.aside ? ', odd arrays set aside' : ''}${cell.quarantined ? ', left out of the next round' : ''}`;
-  const why = cell.reason && cell.state !== 'skipped' ? `: ${cut(cell.reason, 120)}` : '';
+  const why = cell.reason && cell.reason !== cell.state && cell.state !== 'skipped' ? `: ${cut(cell.reason, 120)}` : '';
   return `${where}: ${cell.state}${numbers}, reputation ${reputation.write(cell)}${notes}${why}`;
 }
 

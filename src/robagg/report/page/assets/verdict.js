@@ -75,7 +75,7 @@ function tellState({ state, reason }) {
     'no reply': 'It did not reply',
     skipped: 'The round was skipped: its reply had no effect',
   };
-  return `${words[state]}${reason ? `: ${reason}` : ''}.`;
+  return `${words[state]}${reason && reason !== state ? `: ${reason}` : ''}.`;
 }
 
 function describe(round) {
