@@ -41,7 +41,7 @@ def profile(
     dry_run: Annotated[bool, "only print how many runs come next, and how long here"] = False,
     no_run: Annotated[bool, "only show what the store has"] = False,
     store: Annotated[Path | None, "default: results/profile/TASK.jsonl, or runs/profile/"] = None,
-    out: Annotated[Path | None, "folder for a page and a figure a family; default: none are written"] = None,
+    out: Annotated[Path | None, "folder for a page and one figure per family; default: none are written"] = None,
     data: Annotated[Path | None, "folder of the data; default $ROBAGG_DATA, or a cache"] = None,
     plugin: Annotated[list[Path] | None, "a Python file with rules, attacks, tasks, ... of your own"] = None,
 ) -> int:

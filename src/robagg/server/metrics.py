@@ -74,7 +74,7 @@ def trim_mean(values: Sequence[Any], f: int, n: int) -> float | None:
 
 
 def _left(known: int, n: int, f: int) -> int | None:
-    """How many of the known values may lie; None where they are too few of n."""
+    """How many of the known values may be Byzantine; None where they are too few of n."""
     return tolerance_left(min(f, (n - 1) // 2), n, n - known)
 
 
