@@ -54,7 +54,8 @@ def test_many_stacks_at_once_give_what_the_rule_gives_one_by_one(text: str) -> N
     x = torch.randn(20, 9, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
     x[:, 6:] *= 10
     batch = evaluate_batch(rule, 9, 7)
-    assert "evaluate_batch" in batch.__qualname__
+    maps_well = getattr(rule.core, "maps_well", True)  # one call after the other is faster where a rule has a C loop
+    assert ("evaluate_batch" if maps_well else "evaluate_each") in batch.__qualname__
     assert torch.allclose(batch(x), evaluate_each(rule, 7)(x), rtol=1e-9)
 
 
