@@ -90,8 +90,6 @@ def _try_by_distances(rule: Rule, span: Span, tries: Tensor) -> tuple[Tensor, Te
     grams = stacks @ span.gram @ stacks.mT
     weights = map_over(lambda gram: weigh(rule, gram, n), grams)
     moved = (weights[:, None] @ stacks)[:, 0]
-    # A rule of a user's own may give weights of another sum; what is missing is missing from the mean.
-    moved = moved + (weights.sum(1, keepdim=True) - 1) * eye[h]
     product = moved @ span.gram
     return (product * moved).sum(1), product + span.gram[h]
 

@@ -43,8 +43,8 @@ class RobustAggregator(ModelAggregator):  # type: ignore[misc,unused-ignore]
         max_weight: the largest share of all that a claim can give one reply; None: as far as f allows it.
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         allow_unprotected: take the rule's value also where its f in force is 0 and more was asked.
-        partial: whether sites may send a part of the model's arrays: True goes by what most of them hold in each round,
-            None by those of the first round.
+        partial: whether sites may send a part of the model's arrays: True decides that in each round by what most of
+            them hold, None by the first round.
         max_skipped: after so many skipped rounds in a row the run ends with an error; None bears any number.
         aside: one pattern or several: arrays with such names stay out of the distances, and their median is taken.
         warn_after: (k, m): a site that is rejected in k of its last m rounds gives one warning.

@@ -56,9 +56,9 @@ class Placed:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        told = {name: getattr(self, name) for name in ("rule", "n", "f", "d", "honest", "ratio", "family")}
+        entry = {name: getattr(self, name) for name in ("rule", "n", "f", "d", "honest", "ratio", "family")}
         growth = [{"along": one.along, "ratios": list(one.ratios)} for one in self.growth]
-        return {**told, "growth": growth, "evaluations": self.evaluations, "seed": self.seed, "seconds": self.seconds}
+        return {**entry, "growth": growth, "evaluations": self.evaluations, "seed": self.seed, "seconds": self.seconds}
 
 
 def find_worst_positions(
