@@ -478,4 +478,23 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
 }
 
 #include "cpu_walk.h"
+
+#define NAME(x) x##_plain
 #include "cpu_filter.h"
+#ifdef X86
+TARGET_BEGIN("avx2")
+#define NAME(x) x##_avx2
+#include "cpu_filter.h"
+TARGET_END
+#endif
+
+__attribute__((visibility("default"))) void robagg_filter(const struct filter *w)
+{
+#ifdef X86
+    if (robagg_isa() != PLAIN) {
+        filter_avx2(w);
+        return;
+    }
+#endif
+    filter_plain(w);
+}

@@ -1,6 +1,8 @@
 /* The n x n loop of the filters, in double: the same arithmetic as robagg._core.filtering, step by step, but it ends where nothing
-   more can change. */
+   more can change. Included once for each instruction set that is worth it; the results are the same to the bit. */
 
+#ifndef FILTER
+#define FILTER
 enum { QUAD = 4, SQUARINGS = 20 };
 static const double OUT = 1e-9, SLACK = 1e-9; /* filtering.py says what they are */
 typedef double quad __attribute__((vector_size(8 * QUAD), aligned(8)));
@@ -11,9 +13,10 @@ struct filter {
     const double *gram, *votes; /* votes (n) */
     double *left, *scratch;     /* (n); 4 matrices of n rows padded to whole quads, and 5 vectors so padded */
 };
+#endif
 
 /* to = from * from for symmetric matrices whose rows are p numbers, p a multiple of QUAD. */
-static void square_matrix(const double *from, double *to, int64_t n, int64_t p) {
+static void NAME(square_matrix)(const double *from, double *to, int64_t n, int64_t p) {
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = i / QUAD * QUAD; j < p; j += QUAD) {
             quad sum = {0};
@@ -25,13 +28,13 @@ static void square_matrix(const double *from, double *to, int64_t n, int64_t p) 
 }
 
 /* The projector on the top eigenvectors of `matrix`, of trace 1, into `power`. */
-static void project_on_top(const double *matrix, double *power, double *next, int64_t n, int64_t p) {
+static void NAME(project_on_top)(const double *matrix, double *power, double *next, int64_t n, int64_t p) {
     double top = 0x1p-1022;
     for (int64_t i = 0; i < n * p; i++) top = fabs(matrix[i]) > top ? fabs(matrix[i]) : top;
     for (int64_t i = 0; i < n * p; i++) power[i] = matrix[i] / top;
     for (int64_t round = 0; round < SQUARINGS; round++) {
         double trace = 0, change = 0;
-        square_matrix(power, next, n, p);
+        NAME(square_matrix)(power, next, n, p);
         for (int64_t i = 0; i < n; i++) trace += next[i * p + i];
         trace = trace > 0x1p-1022 ? trace : 0x1p-1022;
         for (int64_t i = 0; i < n * p; i++) {
@@ -43,7 +46,7 @@ static void project_on_top(const double *matrix, double *power, double *next, in
     }
 }
 
-__attribute__((visibility("default"))) void robagg_filter(const struct filter *w) {
+static void NAME(filter)(const struct filter *w) {
     const int64_t n = w->n, p = (n + QUAD - 1) / QUAD * QUAD;
     double *rows = w->scratch, *matrix = rows + n * p, *power = matrix + n * p, *next = power + n * p;
     double *c = next + n * p, *share = c + p, *root = share + p, *product = root + p, *along = product + p;
@@ -67,7 +70,7 @@ __attribute__((visibility("default"))) void robagg_filter(const struct filter *w
                 rows[i * p + j] = (w->gram[i * w->size + j] / unit - product[i] - product[j] + norm) * root[j];
                 matrix[i * p + j] = root[i] * rows[i * p + j];
             }
-        project_on_top(matrix, power, next, n, p);
+        NAME(project_on_top)(matrix, power, next, n, p);
         for (int64_t i = 0; i < n * p; i++) spread += power[i] * matrix[i];
         if (!(spread >= least * (1 - SLACK))) {
             least = spread;
@@ -94,3 +97,4 @@ __attribute__((visibility("default"))) void robagg_filter(const struct filter *w
         total = left;
     }
 }
+#undef NAME
