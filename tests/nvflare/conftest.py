@@ -16,7 +16,7 @@ import pytest
 HERE = Path(__file__).parent
 # Not by `find_spec`, which finds this folder: it has the package's name.
 INSTALLED = "nvflare" in {found.name for found in distributions()}
-collect_ignore_glob = ["sites.py", "learners.py"] if INSTALLED else ["*.py"]
+collect_ignore_glob = ["simulator.py", "sites.py", "learners.py"] if INSTALLED else ["*.py"]
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +38,11 @@ def learners(_import_here: None) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def simulator(_import_here: None) -> ModuleType:
+    return import_module("simulator")
+
+
+@pytest.fixture(scope="session")
 def add_scripts() -> Callable[..., None]:
     """Adds files below `tests` to a job, at the server and at the sites, which import them by these names."""
 
@@ -50,7 +55,7 @@ def add_scripts() -> Callable[..., None]:
 
 
 @pytest.fixture(scope="session")
-def simulate(sites: ModuleType, add_scripts: Callable[..., None]) -> Callable[..., None]:
+def simulate(sites: ModuleType, simulator: ModuleType, add_scripts: Callable[..., None]) -> Callable[..., None]:
     """Runs a job of `Site`s, of which the first is hostile, in the simulator."""
     from nvflare.job_config.api import FedJob
 
@@ -59,11 +64,11 @@ def simulate(sites: ModuleType, add_scripts: Callable[..., None]) -> Callable[..
         job.set_app_packages(["robagg"])
         job.to_server({"server": {"task_request_interval": 0.2}})  # seconds, as other times in NVFlare
         job.to_server(controller)
-        for name, component in {"persistor": sites.Start(str(folder)), **components}.items():
+        for name, component in {"persistor": sites.Start(str(folder), n), **components}.items():
             job.to_server(component, id=name)
         job.to_clients(sites.Site(str(folder)))
         add_scripts(job, "server/hostile.py")
-        assert job.simulator_run(str(folder / "workspace"), n_clients=n, threads=n) in (None, 0)
+        simulator.Simulator.of_job(job, folder, n).finish()
 
     return run
 

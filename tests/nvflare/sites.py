@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.dxo import from_shareable as read_dxo
+from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import FLContext
@@ -136,6 +137,10 @@ class Site(Executor):  # type: ignore[misc,unused-ignore]
         super().__init__()
         self.folder = folder
 
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        if event_type == EventType.START_RUN:
+            (Path(self.folder) / f"ready-{fl_ctx.get_identity_name()}").touch()
+
     def execute(self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal) -> Shareable:
         number = int(fl_ctx.get_identity_name().removeprefix("site-"))
         round_number = shareable.get_header(AppConstants.CURRENT_ROUND)
@@ -153,13 +158,20 @@ class Site(Executor):  # type: ignore[misc,unused-ignore]
 
 
 class Start(ModelPersistor):  # type: ignore[misc,unused-ignore]
-    """The model the run starts from."""
+    """The model the run starts from, when all sites are there: a round's time runs on while processes start.
 
-    def __init__(self, folder: str) -> None:
+    Args:
+        folder: where the last model goes.
+        n: how many sites there are.
+    """
+
+    def __init__(self, folder: str, n: int) -> None:
         super().__init__()
-        self.folder = folder
+        self.folder, self.n = folder, n
 
     def load_model(self, fl_ctx: FLContext) -> ModelLearnable:
+        while len(list(Path(self.folder).glob("ready-*"))) < self.n:
+            time.sleep(0.1)
         return make_model_learnable(draw_model(), {})
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:

@@ -26,7 +26,6 @@ class Matrix:
     def __init__(self, sites: ModuleType, simulate: Callable[..., None], folder: Path) -> None:
         self.names = [*sites.CASES, "silence"]
         aggregator = RobustAggregator("tq", f=2, journal=str(folder / "rounds.jsonl"))
-        # Longer than twelve processes take to start: the first round's time runs from before they do.
         settings: dict[str, Any] = {
             "num_clients": N,
             "num_rounds": len(self.names),

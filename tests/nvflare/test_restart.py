@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +19,9 @@ ROUNDS, KILLED_IN = 30, 12
 class Federation:
     """Ten sites, of which two are hostile in turn; what they and the server keep is in the folder."""
 
-    def __init__(self, learners: ModuleType, add_scripts: Callable[..., None], folder: Path) -> None:
+    def __init__(
+        self, learners: ModuleType, simulator: ModuleType, add_scripts: Callable[..., None], folder: Path
+    ) -> None:
         folder.mkdir()
         self.folder, self.journal = folder, folder / "rounds.jsonl"
         write_data(folder / "digits.npz")
@@ -37,37 +34,23 @@ class Federation:
         job.to_server(learners.Zero(str(folder)), id="persistor")
         job.to_clients(learners.Learner(str(folder)))
         add_scripts(job, "server/softmax.py")
-        job.export_job(str(folder))
-
-    def start(self) -> subprocess.Popen[bytes]:
-        """The simulator with its sites, in a session of its own."""
-        n = str(CLIENTS)
-        simulator = [sys.executable, "-m", "nvflare.private.fed.app.simulator.simulator"]
-        return subprocess.Popen(
-            [*simulator, str(self.folder / "job"), "-w", str(self.folder / "workspace"), "-n", n, "-t", n],
-            stdout=(self.folder / "log").open("ab"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        self.simulator = simulator.Simulator.of_job(job, folder, CLIENTS)
 
     def finish(self) -> float:
         """Run to the end; returns the accuracy of the last model."""
-        assert self.start().wait(300) == 0, (self.folder / "log").read_text()[-3000:]
+        self.simulator.finish()
         with np.load(self.folder / "last.npz") as model:
             return evaluate(dict(model), self.folder / "digits.npz")
 
 
 def test_a_server_killed_in_the_middle_of_a_round_goes_on_where_it_was(
-    learners: ModuleType, add_scripts: Callable[..., None], tmp_path: Path
+    learners: ModuleType, simulator: ModuleType, add_scripts: Callable[..., None], tmp_path: Path
 ) -> None:
-    undisturbed = Federation(learners, add_scripts, tmp_path / "undisturbed").finish()
-    federation = Federation(learners, add_scripts, tmp_path / "killed")
-    process, end = federation.start(), time.monotonic() + 200
-    while not (federation.folder / f"began-{KILLED_IN}").exists():
-        assert process.poll() is None and time.monotonic() < end, (federation.folder / "log").read_text()[-3000:]
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    undisturbed = Federation(learners, simulator, add_scripts, tmp_path / "undisturbed").finish()
+    federation = Federation(learners, simulator, add_scripts, tmp_path / "killed")
+    federation.simulator.start()
+    federation.simulator.wait_until((federation.folder / f"began-{KILLED_IN}").exists)
+    federation.simulator.kill()
     assert len(read_journal(federation.journal).rounds) == KILLED_IN
     accuracy = federation.finish()
     print(f"accuracy {accuracy:.4f} after the kill, {undisturbed:.4f} undisturbed")

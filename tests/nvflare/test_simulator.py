@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
+import pytest
 from nvflare.app_common.shareablegenerators.full_model_shareable_generator import FullModelShareableGenerator
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 
 from robagg.nvflare import RobustAggregator
 from robagg.server import read_journal
 
+STARTER = """
+from pathlib import Path
+import time
+starts = Path("starts")
+starts.write_text(starts.read_text() + "x" if starts.exists() else "x")
+if len(starts.read_text()) < 3:
+    print({said!r}, flush=True)
+    time.sleep({hangs})
+    raise SystemExit(1)
+"""
 EXAMPLE = Path(__file__).parents[2] / "examples" / "nvflare"
 
 
 def test_scatter_and_gather_takes_the_same_aggregator(simulate: Callable[..., None], tmp_path: Path) -> None:
     n, rounds = 5, 4
     controller = ScatterAndGather(
-        min_clients=n - 1, num_rounds=rounds, wait_time_after_min_received=5, persistor_id="persistor", train_timeout=60
+        min_clients=n - 1, num_rounds=rounds, wait_time_after_min_received=60, persistor_id="persistor"
     )
     aggregator = RobustAggregator("tq", f=1, journal=str(tmp_path / "rounds.jsonl"))
     simulate(tmp_path, n, controller, aggregator=aggregator, shareable_generator=FullModelShareableGenerator())
@@ -31,17 +42,26 @@ def test_scatter_and_gather_takes_the_same_aggregator(simulate: Callable[..., No
     assert reports[3].rejected[0].reason == "not finite"
 
 
-def test_the_example_learns_with_hostile_sites(tmp_path: Path) -> None:
+def test_a_run_begins_again_where_nvflare_says_that_a_site_did_not_start_and_nowhere_else(
+    simulator: ModuleType, tmp_path: Path
+) -> None:
+    for said in simulator.SITE_DID_NOT_START:
+        folder = tmp_path / said
+        folder.mkdir()
+        command = [sys.executable, "-c", STARTER.format(said=f"RuntimeError: {said} now", hangs=600)]
+        assert "Runtime" not in simulator.Simulator(command, folder, cwd=folder).finish()
+        assert (folder / "starts").read_text() == "xxx"
+    command = [sys.executable, "-c", STARTER.format(said="RuntimeError: TM needs n > 2f", hangs=0)]
+    with pytest.raises(AssertionError, match="TM needs n > 2f"):
+        simulator.Simulator(command, tmp_path, cwd=tmp_path).finish()
+    assert (tmp_path / "starts").read_text() == "x"
+
+
+def test_the_example_learns_with_hostile_sites(simulator: ModuleType, tmp_path: Path) -> None:
     command = [sys.executable, "job.py", "--sites", "6", "--rounds", "4", "--attacks", "ipm,error", "--f", "0.34"]
-    done = subprocess.run(
-        [*command, "--workspace", str(tmp_path / "workspace"), "--journal", str(tmp_path / "rounds.jsonl")],
-        cwd=EXAMPLE,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    accuracy = float(re.search(r"test accuracy ([\d.]+)%", done.stdout).group(1))  # type: ignore[union-attr]
+    command += ["--workspace", str(tmp_path / "workspace"), "--journal", str(tmp_path / "rounds.jsonl")]
+    said = simulator.Simulator(command, tmp_path, cwd=EXAMPLE).finish()
+    accuracy = float(re.search(r"test accuracy ([\d.]+)%", said).group(1))  # type: ignore[union-attr]
     print(f"accuracy {accuracy}")
     assert accuracy > 75
     rounds = read_journal(tmp_path / "rounds.jsonl").rounds
