@@ -121,8 +121,7 @@ def _attempt(
     """The outcome on rows `back` times smaller than they were sent, in float64 where `wide`."""
     names = dict.fromkeys(name for stage in rule.stages for name in stage.anchors)
     anchors = {name: _anchor(name, last, back) for name in names}
-    passes = Passes(
-        stack.leaves,
+    passes = stack.open_passes(
         anchors,
         wide=wide,
         unit=1 / back,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from robagg import kernels
-from robagg._core.sketch import Sketch, leave
+from robagg._core.sketch import Gathered, Sketch, gather, leave
 from robagg.kernels.types import Rows
 
 # Below these sums of squares, float32 and float64 lose distances to underflow: as much an alarm as an overflow.
@@ -153,13 +153,18 @@ class Passes:
 
     def shares(self, lo: int, hi: int) -> Tensor:
         """Each sent row's share (n,) of the coordinates whose sorted values lo..hi-1 are averaged."""
+        counts = self._count(lo, hi)
+        total = counts.sum()
+        part = torch.where(total > 0, counts / total, 1 / self.n)
+        return part if self.matrix is None else part @ self.matrix[: self.n, : self.sent]
+
+    def _count(self, lo: int, hi: int) -> Tensor:
+        """How many of its values (n,) each row behind the pre-aggregators has within the sorted ones lo..hi-1."""
         mix = None if self.matrix is None else self.matrix[: self.n, : self.sent].contiguous()
         counts = torch.zeros(self.n, dtype=torch.float64, device=self.device)
         for rows in self.leaves:
             counts += kernels.shares(rows, lo, hi, mix=mix, votes=self.votes, compute=self.compute(rows))
-        total = counts.sum()
-        part = torch.where(total > 0, counts / total, 1 / self.n)
-        return part if mix is None else part @ mix
+        return counts
 
     def combine(self, coefficients: Tensor, medians: Sequence[Tensor] | None = None) -> list[Tensor]:
         """The point with coefficients (n+a,) on rows and anchors, the rest on the median, leaf by leaf.
@@ -199,41 +204,23 @@ class Passes:
         return self._raw
 
     def _sketch(self, mix: Tensor | None, f: int, votes: Tensor | None = None) -> tuple[list[Tensor], Sketch]:
-        medians, spreads, grams, squares = [], [], [], []
         n = self.sent if mix is None else len(mix)
         spares: list[Tensor] = []
         if mix is not None and self._raw is not None:  # behind a mixer nobody asks for the median of what was sent
             spares, self._raw = self._raw[0], ([], self._raw[1])
-        coarse = torch.float64
-        for leaf, rows in enumerate(self.leaves):
-            compute = self.compute(rows)
-            points = [None if point is None else point[leaf] for point in self.anchors.values()]
-            median, spread, gram, square = kernels.sketch(
-                rows,
-                mix=None if mix is None else mix.contiguous(),
-                anchors=points,
-                votes=votes,
-                compute=compute,
-                spare=spares[leaf] if spares else None,
-            )
-            medians.append(median)
-            spreads.append(spread)
-            grams.append(gram)
-            squares += [] if square is None else [square]
-            coarse = compute if compute == torch.float32 else coarse
+        medians, spread, gram, square, coarse = self._gather(mix, votes, spares)
         # V is no larger than the sum of the diagonal, so it needs no look of its own. Squares vanish if most rows' do:
         # one far row must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do. One row is
         # its own median, so there it is the anchors whose squares may vanish.
         count = n if n > 1 else 1 + len(self.anchors)
         few = n if n == 1 else n // 2 if mix is None else n - 1
-        gram = sum(grams[1:], grams[0])
         self._alarm, spread, blur = kernels.examine(
             gram,
-            sum(spreads[1:], spreads[0]),
+            spread,
             n=count,
             few=few,
             tiny=TINY[coarse],
-            square=sum(squares[1:], squares[0]) if squares else None,
+            square=square,
             grain=(8 * torch.finfo(coarse).eps) ** 2,
             alarm=self._alarm,
         )
@@ -243,3 +230,6 @@ class Passes:
             gram = torch.where(self._alarm, torch.eye(len(gram), dtype=torch.float64, device=self.device), gram)
             spread = torch.where(self._alarm, 1.0, spread)
         return medians, Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)
+
+    def _gather(self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor]) -> Gathered:
+        return gather(self.leaves, [*self.anchors.values()], self.compute, mix=mix, votes=votes, spares=spares)

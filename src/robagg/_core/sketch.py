@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from robagg import kernels
+from robagg.kernels.types import Rows
 from robagg.kernels.votes import middle_vote
 
 
@@ -120,6 +123,52 @@ class Sketch:
             return fused
         _, nearest = self.neighbours()
         return self.gram.new_zeros(self.n, len(self.gram)).scatter(1, nearest, 1 / nearest.shape[1])
+
+
+class Gathered(NamedTuple):
+    """What a sketch is made of: sums over the leaves."""
+
+    medians: list[Tensor]
+    """Leaf by leaf."""
+    spread: Tensor
+    """() V"""
+    gram: Tensor
+    """(m+a, m+a)"""
+    square: Tensor | None
+    """() the squared length of the median, for mixed rows only."""
+    coarse: torch.dtype
+    """The coarsest dtype that was computed in."""
+
+
+def gather(
+    leaves: Iterable[Rows],
+    anchors: Sequence[Sequence[Tensor] | None],
+    compute: Callable[[Rows], torch.dtype],
+    *,
+    mix: Tensor | None = None,
+    votes: Tensor | None = None,
+    spares: Sequence[Tensor] = (),
+) -> Gathered:
+    """Pass over the leaves. Medians may lie where the spares lay."""
+    medians, spreads, grams, squares = [], [], [], []
+    coarse = torch.float64
+    for leaf, rows in enumerate(leaves):
+        dtype = compute(rows)
+        median, spread, gram, square = kernels.sketch(
+            rows,
+            mix=None if mix is None else mix.contiguous(),
+            anchors=[None if point is None else point[leaf] for point in anchors],
+            votes=votes,
+            compute=dtype,
+            spare=spares[leaf] if spares else None,
+        )
+        medians.append(median)
+        spreads.append(spread)
+        grams.append(gram)
+        squares += [] if square is None else [square]
+        coarse = dtype if dtype == torch.float32 else coarse
+    square = sum(squares[1:], squares[0]) if squares else None
+    return Gathered(medians, sum(spreads[1:], spreads[0]), sum(grams[1:], grams[0]), square, coarse)
 
 
 def leave(mix: Tensor, squared: Tensor, votes: Tensor | None = None) -> Tensor:

@@ -33,6 +33,7 @@ from robagg._core.leaf import (
     shape_like,
     view,
 )
+from robagg._core.passes import Passes
 from robagg._core.pytree import Path, agree, describe_path, fill, in_order, read_rows, walk
 from robagg.kernels.types import Rows
 
@@ -63,6 +64,10 @@ class Stack:
     @property
     def device(self) -> torch.device:
         return self.leaves[0][0].device
+
+    def open_passes(self, anchors: dict[str, Sequence[Tensor] | None], **options: Any) -> Passes:
+        """The passes over these rows; a stack whose rows lie elsewhere makes its own kind."""
+        return Passes(self.leaves, anchors, **options)
 
     def among(self, broken: Mapping[int, str]) -> Stack:
         """The same rows as the sound ones among more: those that are broken, by their place among all, and why."""
