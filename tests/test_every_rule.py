@@ -367,7 +367,7 @@ def test_every_f_that_n_allows_as_number_share_and_none(text: str, n: int) -> No
         assert torch.equal(value, aggregate(parse(text, f=share), x)), f"share {share}"
     assert torch.equal(aggregate(text, x), aggregate(parse(text, f=most), x))
     assert torch.equal(aggregate(text, x), aggregate(parse(text, f=0.4999999999999), x))
-    with pytest.raises(ValueError, match=rf"needs n >= 2f\+1 rows, got n={n}, f={most + 1}"):
+    with pytest.raises(ValueError, match=rf"n must be at least 2f\+1, got n={n}, f={most + 1}"):
         aggregate(parse(text, f=most + 1), x)
 
 
@@ -388,17 +388,17 @@ def test_every_rule_on_a_million_columns(text: str) -> None:
     assert is_finite(aggregate(parse(text, f=1), x))
 
 
-# Liars
+# Byzantine rows
 
 
 POISON = [math.nan, math.inf, -math.inf, 3e38, -3e38, 1e-42, -1e-45]
 
 
-def poison(x: Tensor, liars: Iterable[int], seed: int) -> Tensor:
-    """All that can go wrong at once in the liars' rows: whole rows and single numbers."""
+def poison(x: Tensor, byzantine: Iterable[int], seed: int) -> Tensor:
+    """All that can go wrong at once in the Byzantine rows: whole rows and single numbers."""
     x = x.clone()
     numbers = [*POISON, *([1.7e308, -1.7e308, 5e-324] if x.dtype == torch.float64 else [])]
-    for k, row in enumerate(liars):
+    for k, row in enumerate(byzantine):
         value = numbers[(seed + 3 * k) % len(numbers)]
         if k % 2:
             x[row] = value
@@ -474,14 +474,14 @@ def test_every_rule_is_known_as_robust_or_foolable() -> None:
 
 
 @pytest.mark.parametrize("text", [*ROBUST, *(f"nnm >> {rule}" for rule in ROBUST)])
-@pytest.mark.parametrize("liar", [1e3, -1e10, 1e30, 3e38, "1e300"])
+@pytest.mark.parametrize("far", [1e3, -1e10, 1e30, 3e38, "1e300"])
 @few
 @given(seed=st.integers(0, 10**6), f=st.integers(1, 5), d=st.integers(1, 30))
-def test_liars_cannot_move_a_robust_rule(text: str, liar: Any, seed: int, f: int, d: int) -> None:
+def test_byzantine_rows_cannot_move_a_robust_rule(text: str, far: Any, seed: int, f: int, d: int) -> None:
     n = 20
-    x = draw_rows(n, d, seed, torch.float64 if isinstance(liar, str) else torch.float32) + 2
+    x = draw_rows(n, d, seed, torch.float64 if isinstance(far, str) else torch.float32) + 2
     honest = x[: n - f].double()
-    x[n - f :] = float(liar) * torch.linspace(0.5, 1, f)[:, None]
+    x[n - f :] = float(far) * torch.linspace(0.5, 1, f)[:, None]
     value = aggregate(parse(text, f=f), x[torch.randperm(n, generator=torch.Generator().manual_seed(seed))])
     centre = honest.mean(0)
     assert float((value.double() - centre).norm()) <= 3 * float((honest - centre).norm(dim=1).max())
@@ -496,15 +496,15 @@ def test_sorted_rules_stay_between_the_honest_rows_in_each_coordinate(text: str,
     assert bool((torch.from_numpy(value) <= honest.amax(0)).all())
 
 
-@pytest.mark.parametrize("liar", [1e12, 1e25, 3e38])
+@pytest.mark.parametrize("far", [1e12, 1e25, 3e38])
 @pytest.mark.parametrize("text", [t for t in [*ROBUST, *(f"nnm >> {r}" for r in ROBUST)] if follows_scales(parse(t))])
-def test_a_far_liar_does_not_blind_a_rule_to_tiny_honest_rows(text: str, liar: float) -> None:
-    """Squares of honest distances vanish in float32 beside a liar that fits."""
+def test_a_far_row_does_not_blind_a_rule_to_tiny_honest_rows(text: str, far: float) -> None:
+    """Squares of honest distances vanish in float32 beside a far row that fits."""
     x = draw_rows(9, 6, seed=4, dtype=torch.float32)
     tiny = x * 2.0**-90
-    x[8], tiny[8] = liar, liar
+    x[8], tiny[8] = far, far
     value, small = aggregate(parse(text, f=1), x), aggregate(parse(text, f=1), tiny)
-    if "huber" in text:  # a far liar pulls by its direction only, which is the same
+    if "huber" in text:  # a far row pulls by its direction only, which is the same
         assert close(small.double() * 2.0**90, value, 1e-3)
     else:
         assert close(small.double() * 2.0**90, value, 1e-4)
@@ -715,21 +715,21 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
     rows = x.double().tolist()
     generator = torch.Generator().manual_seed(seed)
     n = len(rows)
-    liars = [stage.resolve_f(n) for stage in rule.stages]
+    tolerances = [stage.resolve_f(n) for stage in rule.stages]
     margins = [math.inf]
     sent, shares = rows, [[float(i == j) for j in range(n)] for i in range(n)]
     for k, mixer in enumerate(rule.mixers):
         match mixer.name():
             case "nnm":
                 distances = [[oracle.squared(a, b) for b in rows] for a in rows]
-                margins += [gap(row, len(rows) - liars[k]) for row in distances]
-                shares = [oracle.mean([shares[j] for j in near]) for near in oracle.neighbours(rows, liars[k])]
-                rows = oracle.nnm(rows, liars[k])
+                margins += [gap(row, len(rows) - tolerances[k]) for row in distances]
+                shares = [oracle.mean([shares[j] for j in near]) for near in oracle.neighbours(rows, tolerances[k])]
+                rows = oracle.nnm(rows, tolerances[k])
             case "bucketing":
                 order = order_of(mixer, len(rows), generator)
                 shares = oracle.bucketing(shares, order, mixer.s)
                 rows = oracle.bucketing(rows, order, mixer.s)
-                liars = [min(f, (len(rows) - 1) // 2) for f in liars]
+                tolerances = [min(f, (len(rows) - 1) // 2) for f in tolerances]
             case "clipping":
                 before, rows = rows, oracle.clipping(rows, mixer.norm)
                 zero = [0.0] * x.shape[1]
@@ -740,7 +740,7 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
                 shares = [[scale * share for share in row] for scale, row in zip(scales, shares, strict=True)]
             case unknown:
                 raise AssertionError(f"tests/oracle.py must define {unknown} too")
-    core, f = rule.core, liars[-1]
+    core, f = rule.core, tolerances[-1]
     floored = getattr(core, "floor", False) and any(mixer.name() == "nnm" for mixer in rule.mixers)
     least = oracle.floor(sent, shares) if floored else 0.0
     match core.name():
@@ -809,13 +809,13 @@ def check_definition(text: str, n: int, d: int, seed: int, f: Any, scale: float)
     assert close(aggregate(rule, rounded, seed), wanted, 1e-4, scale)
 
 
-liars = st.one_of(st.none(), st.integers(0, 4), st.sampled_from([0.1, 0.25, 0.4]))
+any_f = st.one_of(st.none(), st.integers(0, 4), st.sampled_from([0.1, 0.25, 0.4]))
 
 
 @every_rule
 @settings(max_examples=6)
 @given(
-    n=st.integers(1, 12), d=st.integers(1, 8), seed=st.integers(0, 10**6), f=liars, scale=st.sampled_from([0.1, 1, 30])
+    n=st.integers(1, 12), d=st.integers(1, 8), seed=st.integers(0, 10**6), f=any_f, scale=st.sampled_from([0.1, 1, 30])
 )
 def test_every_rule_does_what_its_definition_says(text: str, n: int, d: int, seed: int, f: Any, scale: float) -> None:
     assume(not isinstance(f, int) or n >= 2 * f + 1)
@@ -826,7 +826,7 @@ def test_every_rule_does_what_its_definition_says(text: str, n: int, d: int, see
 @every_rule
 @long
 @given(
-    n=st.integers(1, 40), d=st.integers(1, 20), seed=st.integers(0, 10**6), f=liars, scale=st.sampled_from([0.1, 1, 30])
+    n=st.integers(1, 40), d=st.integers(1, 20), seed=st.integers(0, 10**6), f=any_f, scale=st.sampled_from([0.1, 1, 30])
 )
 def test_every_rule_does_what_its_definition_says_at_length(
     text: str, n: int, d: int, seed: int, f: Any, scale: float

@@ -271,10 +271,10 @@ def test_many_light_liars_within_a_share_of_weight_cannot_move_a_robust_rule(tex
 # The guarantee
 
 
-def worst(rule: Rule, votes: list[int], liars: list[int], most: float, seed: int, steps: int) -> float:
+def worst(rule: Rule, votes: list[int], byzantine: list[int], most: float, seed: int, steps: int) -> float:
     """The largest |R - mean|^2 / Var that a search finds, mean and variance weighted and of the honest clients."""
     generator = torch.Generator().manual_seed(seed)
-    honest = torch.tensor([i not in liars for i in range(len(votes))])
+    honest = torch.tensor([i not in byzantine for i in range(len(votes))])
     share = torch.tensor(votes, dtype=torch.float64)[honest]
     share = share / share.sum()
 
@@ -297,12 +297,12 @@ def worst(rule: Rule, votes: list[int], liars: list[int], most: float, seed: int
 @pytest.mark.parametrize("text", ["cm", "tm", "krum", "rfa(iterations=200, smoothing=1e-6)"])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_search_finds_a_stack_beyond_the_weighted_guarantee(text: str, seed: int) -> None:
-    votes, liars = [5, 1, 2, 4, 3, 5, 2, 1, 3, 2, 4, 3], [[0, 5], [3, 10], [1, 7]][seed]
-    part = sum(votes[i] for i in liars) / sum(votes)
+    votes, byzantine = [5, 1, 2, 4, 3, 5, 2, 1, 3, 2, 4, 3], [[0, 5], [3, 10], [1, 7]][seed]
+    part = sum(votes[i] for i in byzantine) / sum(votes)
     rule = ra.parse(text, f=2)
     kappa = {"cm": theory.kappa_cm, "rfa": theory.kappa_cm, "tm": theory.kappa_tm, "krum": theory.kappa_krum}
     bound = kappa[rule.name()](part)
-    found = worst(rule, votes, liars, 0.24, seed, 400)
+    found = worst(rule, votes, byzantine, 0.24, seed, 400)
     assert 0.1 < found <= bound * (1 + 1e-6)
 
 

@@ -53,7 +53,12 @@ def draw_distance(rules: dict[str, str]) -> None:
         errors = [measure_error(name, far) for far in distances]
         print(f"{title:6}", " ".join(f"{error:.2f}" for error in errors))
         axis.plot(distances, errors, **line(name), label=title)
-    axis.set(xscale="log", xlabel="distance of the liars, in honest spreads", ylabel="error of the rule", ylim=(0, 2.2))
+    axis.set(
+        xscale="log",
+        xlabel="distance of the Byzantine clients, in honest spreads",
+        ylabel="error of the rule",
+        ylim=(0, 2.2),
+    )
     axis.set_xticks([0.25, 0.5, 1, 2, 5, 10, 30], ["0.25", "0.5", "1", "2", "5", "10", "30"])
     axis.set_xticks([], minor=True)
     axis.grid(alpha=0.3)
@@ -85,7 +90,7 @@ def draw_landing(rules: dict[str, str], f: int) -> None:
     verdict = parse("tq", f=f).explain(x)
     for axis in (wide, close):
         axis.scatter(*honest.T, color="#718096", s=26, label="honest clients")
-        axis.scatter(*byzantine.T, color="#b3261e", s=34, marker="^", label="liars")
+        axis.scatter(*byzantine.T, color="#b3261e", s=34, marker="^", label="malicious clients")
         axis.scatter(*truth, color="black", marker="+", s=420, linewidths=2, label="mean of the honest", zorder=3)
         for name, title in rules.items():
             colour, mark = LOOKS[name]

@@ -100,7 +100,7 @@ def write_profile(means: dict[str, list[tuple[str, float, float]]]) -> str:
 
 
 def draw_profile(means: dict[str, list[tuple[str, float, float]]]) -> None:
-    """A panel an attack, a line a rule."""
+    """One panel per attack, one line per rule."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
     for axis, (attack, (name, values)) in zip(axes, STRENGTHS.items(), strict=True):
         for rule in DIGITS_RULES:

@@ -60,11 +60,11 @@ def test_a_reply_that_is_nan_does_not_make_the_rest_doubted() -> None:
     assert alone == 100 and mixed <= 5
 
 
-@pytest.mark.parametrize("liar", [8.0, 30.0, 1e6])
-def test_the_floor_lets_no_far_liar_in(liar: float) -> None:
+@pytest.mark.parametrize("far", [8.0, 30.0, 1e6])
+def test_the_floor_lets_no_far_row_in(far: float) -> None:
     for n, f in ((5, 1), (8, 2), (12, 3), (20, 6)):
         x = draw_rows(n, n)
-        x[n - f :] = liar
+        x[n - f :] = far
         verdict = ra.parse("nnm >> tq", f=f).explain(x)
         assert verdict.rejected.tolist() == [i >= n - f for i in range(n)]
         torch.testing.assert_close(verdict.value, x[: n - f].mean(0))

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import robagg as ra
-from robagg._core import pytree as nest
+from robagg._core import pytree
 from robagg._core.stack import SMALL_LEAF, read
 
 Pair = namedtuple("Pair", ["a", "b"])
@@ -142,7 +142,7 @@ class Endless(dict):  # type: ignore[type-arg]
         return torch.zeros(1)
 
 
-class Liar(np.ndarray):  # type: ignore[type-arg]
+class Subclass(np.ndarray):  # type: ignore[type-arg]
     """An array that claims another shape than it has."""
 
     shape = property(lambda self: (SMALL_LEAF,))  # type: ignore[assignment]
@@ -215,7 +215,7 @@ def test_what_a_client_set_on_a_tensor_is_not_asked() -> None:
 
 def test_an_array_is_as_large_as_its_memory_says() -> None:
     rows: list[Any] = [{"w": np.full(SMALL_LEAF, float(k))} for k in range(5)]
-    rows[0] = {"w": np.zeros(7).view(Liar)}
+    rows[0] = {"w": np.zeros(7).view(Subclass)}
     verdict = ra.CM(f=1).explain(rows)
     assert verdict.not_believed == [0] and "float64 (7,)" in verdict.reasons[0]
 
@@ -311,11 +311,11 @@ def test_no_nest_is_followed_much_further_than_that_of_most_rows(bomb: Any) -> N
 
 
 def test_rows_of_many_leaves_are_read_where_most_rows_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nest, "MANY", 4)
+    monkeypatch.setattr(pytree, "MANY", 4)
     rows: list[Any] = [[torch.ones(1) * k for k in range(100)] for _ in range(3)]
     value = ra.CM(f=1)([*rows, [torch.ones(1)] * 100_000, torch.ones(1)])
     assert [float(leaf) for leaf in value] == list(range(100))
-    monkeypatch.setattr(nest, "MOST", 40)
+    monkeypatch.setattr(pytree, "MOST", 40)
     with pytest.raises(TypeError, match="row 0 holds more than 40 arrays, dicts and lists"):
         ra.Mean()(rows)
 

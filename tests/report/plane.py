@@ -35,7 +35,7 @@ def spread_evenly(sketch: Sketch) -> Tensor:
 
 
 def draw_scenes(count: int, seed: int = 0) -> list[Scene]:
-    """Honest points around one place and liars around another, near or far, with all settings at random."""
+    """Honest points around one place and Byzantine ones around another, near or far, with all settings at random."""
     source = random.Random(seed)
     scenes = []
     for k in range(count):

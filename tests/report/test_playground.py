@@ -109,7 +109,7 @@ def test_the_scenes_show_what_their_texts_say() -> None:
     for (const name of Object.keys(SCENES)) {
       const scene = open(name, 0);
       const sent = scene.points.map((p) => [p.x, p.y]);
-      const truth = mean(scene.points.filter((p) => !p.liar).map((p) => [p.x, p.y]));
+      const truth = mean(scene.points.filter((p) => !p.byzantine).map((p) => [p.x, p.y]));
       off[name] = Object.fromEntries(NAMES.map((rule) => [rule, distance(aggregate(rule, sent, scene).value, truth)]));
     }
     console.log(JSON.stringify(off));
@@ -127,5 +127,5 @@ def test_the_scenes_show_what_their_texts_say() -> None:
 def test_rules_refuse_what_they_cannot_do() -> None:
     ask = "try { aggregate(given.name, given.points, { f: given.f }); } catch (error) { console.log(error.message); }"
     points = [[0, 0], [1, 1], [2, 2]]
-    assert "n >= 2f+1" in run_node(take("rules") + ask, {"name": "tq", "points": points, "f": 2})
+    assert "n must be at least 2f+1" in run_node(take("rules") + ask, {"name": "tq", "points": points, "f": 2})
     assert "got toString" in run_node(take("rules") + ask, {"name": "toString", "points": points, "f": 1})

@@ -53,13 +53,13 @@ def test_its_rules_agree_with_the_package_on_twenty_random_scenes(page: Any) -> 
     assert find_differences(scenes, answers, 1e-6) == []
 
 
-def test_dragging_a_liar_moves_the_mean_and_not_tq(page: Any) -> None:
+def test_dragging_a_byzantine_point_moves_the_mean_and_not_tq(page: Any) -> None:
     page.click("[data-scene=far]")
     before = {rule: read_off(page, rule) for rule in ("tq", "mean")}
-    liar = page.locator("#points .liar").first.bounding_box()
-    page.mouse.move(liar["x"] + liar["width"] / 2, liar["y"] + liar["height"] / 2)
+    byzantine = page.locator("#points .byzantine").first.bounding_box()
+    page.mouse.move(byzantine["x"] + byzantine["width"] / 2, byzantine["y"] + byzantine["height"] / 2)
     page.mouse.down()
-    page.mouse.move(liar["x"] + 20, liar["y"] + 120, steps=4)
+    page.mouse.move(byzantine["x"] + 20, byzantine["y"] + 120, steps=4)
     page.mouse.up()
     assert read_off(page, "tq") == before["tq"]
     assert read_off(page, "mean") != before["mean"]
@@ -79,8 +79,8 @@ def test_points_can_be_handled_with_the_keyboard(page: Any) -> None:
     assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Honest point 2 ")
     page.keyboard.press("Delete")
     assert page.locator("#points .point").count() == 18
-    page.click("#add-liar")
-    assert page.locator("#points .liar").count() == 10
+    page.click("#add-byzantine")
+    assert page.locator("#points .byzantine").count() == 10
     assert page.locator("#f-out").inner_text() == "9", "f cannot follow beyond what n allows"
 
 

@@ -6,13 +6,13 @@ import { fit } from "./plot.js";
 import { NAMES, aggregate } from "./rules.js";
 import { SCENES, open } from "./scenes.js";
 import { draw } from "./show.js";
-import { countLiars, find, pairs, plane, state } from "./world.js";
+import { countByzantine, find, pairs, plane, state } from "./world.js";
 
 function start(scene, seed) {
   stop();
   const opened = open(scene, seed);
   Object.assign(state, opened, { scene, seed, chosen: 0, atEnd: true, rules: [...opened.rules] });
-  state.follow = state.f === countLiars();
+  state.follow = state.f === countByzantine();
   state.view = fit(pairs(state.points));
   draw();
 }
@@ -44,7 +44,7 @@ function listen() {
   find("nnm").addEventListener("change", (event) => { state.nnm = event.target.checked; draw(); });
   for (const [id, act] of Object.entries({
     "add-honest": () => add(false),
-    "add-liar": () => add(true),
+    "add-byzantine": () => add(true),
     turn,
     remove,
     redraw: () => start(state.scene, state.seed + 1),

@@ -1,8 +1,8 @@
 // What hands do to the scene: with the mouse, a finger or the keyboard.
 import { lens } from "./plot.js";
-import { mostLiars } from "./rules.js";
+import { mostByzantine } from "./rules.js";
 import { draw } from "./show.js";
-import { MOST, countLiars, find, plane, size, state } from "./world.js";
+import { MOST, countByzantine, find, plane, size, state } from "./world.js";
 
 let dragged = null;
 let playing = null;
@@ -20,19 +20,19 @@ function move(i, x, y) {
   draw();
 }
 
-export function add(liar, place) {
+export function add(byzantine, place) {
   if (state.points.length >= MOST) return;
   const { x, y, half } = state.view;
   const spot = place ?? [x + half * (Math.random() - 0.5), y + half * (Math.random() - 0.5)];
-  state.points.push({ x: spot[0], y: spot[1], liar });
-  state.kind = liar;
+  state.points.push({ x: spot[0], y: spot[1], byzantine });
+  state.kind = byzantine;
   recount();
   choose(state.points.length - 1);
 }
 
 // f goes along with the number of Byzantine points until somebody sets it.
 function recount() {
-  if (state.follow) state.f = Math.min(countLiars(), mostLiars(state.points.length));
+  if (state.follow) state.f = Math.min(countByzantine(), mostByzantine(state.points.length));
 }
 
 function change(act) {
@@ -42,7 +42,7 @@ function change(act) {
 }
 
 export const remove = () => find("remove").disabled || change((i) => state.points.splice(i, 1));
-export const turn = () => find("turn").disabled || change((i) => { state.points[i].liar = !state.points[i].liar; });
+export const turn = () => find("turn").disabled || change((i) => { state.points[i].byzantine = !state.points[i].byzantine; });
 
 export function zoom(factor) {
   state.view = { ...state.view, half: Math.min(Math.max(state.view.half * factor, 0.5), 1e4) };

@@ -21,14 +21,14 @@ export function swatch(name) {
 // Who has no part in the value: for TQ who is outside tau in the last step, for the others who has no weight.
 export function leftOut(result, points) {
   const last = result.name === "tq" && result.inside.length === result.path.length - 1 ? result.inside.at(-1) : null;
-  return points.filter((p, i) => !p.liar && (last && !result.mixed ? !last[i] : result.weights[i] < 1e-6)).length;
+  return points.filter((p, i) => !p.byzantine && (last && !result.mixed ? !last[i] : result.weights[i] < 1e-6)).length;
 }
 
 export function fillTable(body, results, points) {
-  const honest = points.filter((p) => !p.liar).length;
+  const honest = points.filter((p) => !p.byzantine).length;
   body.replaceChildren(
     ...results.map((result) => {
-      const share = result.weights.reduce((sum, w, i) => sum + (points[i].liar ? w : 0), 0);
+      const share = result.weights.reduce((sum, w, i) => sum + (points[i].byzantine ? w : 0), 0);
       return tag(
         "tr",
         { "data-rule": result.name },
@@ -45,15 +45,15 @@ export function summarise(results, points) {
   if (!results.length) return "Choose a rule.";
   const best = results.reduce((a, b) => (b.off < a.off ? b : a));
   const worst = results.reduce((a, b) => (b.off > a.off ? b : a));
-  const liars = points.filter((p) => p.liar).length;
+  const byzantine = points.filter((p) => p.byzantine).length;
   const ends = `${ABOUT[best.name].title} lands nearest to the honest mean (${tell(best.off)} off)`;
   const others = best === worst ? "" : `, ${ABOUT[worst.name].title} farthest (${tell(worst.off)})`;
-  return `${liars} of ${points.length} points are Byzantine. ${ends}${others}.`;
+  return `${byzantine} of ${points.length} points are Byzantine. ${ends}${others}.`;
 }
 
 const LEGEND = [
   ["point honest", "an honest point", "M-5.5 0a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0 -11 0Z"],
-  ["point liar", "a Byzantine client", outline("up", 6.5)],
+  ["point byzantine", "a Byzantine client", outline("up", 6.5)],
   ["point honest unheard", "hollow: it has no weight in the rule looked at", "M-5.5 0a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0 -11 0Z"],
   ["result honest", "the mean of the honest points: where a rule should land", "M-8 0H8M0 -8V8"],
   ["tau tq", "the circle of tau: TQ believes who is inside, Huber draws in who is outside", "M-8 5A11 11 0 0 1 8 5"],
@@ -76,7 +76,7 @@ export function fillLegend(list, about) {
 
 // The scene as a program, so that what was seen here can be computed there.
 export function writePython({ points, f, iterations, start, nnm }, names) {
-  const rows = points.map((p) => `    [${p.x.toFixed(4)}, ${p.y.toFixed(4)}],${p.liar ? "  # lies" : ""}`);
+  const rows = points.map((p) => `    [${p.x.toFixed(4)}, ${p.y.toFixed(4)}],${p.byzantine ? "  # Byzantine" : ""}`);
   const takes = (name) => (["tq", "huber", "rfa", "mca"].includes(name) ? `f=${f}, iterations=${iterations}` : `f=${f}`);
   const front = nnm ? `ra.NNM(f=${f}) >> ` : "";
   const lines = names.map((name) => `print("${ABOUT[name].title}", (${front}ra.${ABOUT[name].title}(${takes(name)}))(x))`);

@@ -146,9 +146,9 @@ const circle = "M-5.5 0a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0 -11 0Z";
 export function dressPoint(node, point, { label, chosen, weight, view, size }) {
   const [x, y] = at(lens(view, size).place, [point.x, point.y]);
   node.setAttribute("transform", `translate(${x} ${y})`);
-  node.setAttribute("class", `point ${point.liar ? "liar" : "honest"}${weight > 1e-6 ? "" : " unheard"}${chosen ? " chosen" : ""}`);
+  node.setAttribute("class", `point ${point.byzantine ? "byzantine" : "honest"}${weight > 1e-6 ? "" : " unheard"}${chosen ? " chosen" : ""}`);
   node.setAttribute("aria-label", label);
   node.setAttribute("aria-pressed", String(chosen));
   node.setAttribute("tabindex", chosen ? "0" : "-1");
-  node.lastChild.setAttribute("d", point.liar ? outline("up", 6.5) : circle);
+  node.lastChild.setAttribute("d", point.byzantine ? outline("up", 6.5) : circle);
 }

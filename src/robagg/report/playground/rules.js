@@ -142,16 +142,16 @@ const average = (points) => still(mean(points), points.map(() => 1 / points.leng
 
 const RULES = { tq, huber, rfa, mca, krum, cm, tm, mean: average };
 export const NAMES = Object.keys(RULES);
-export const mostLiars = (n) => (n - 1) >> 1;
+export const mostByzantine = (n) => (n - 1) >> 1;
 
 // What NNM puts in the points' place: the mean of each one's n - f nearest.
 export const mix = (points, f) => neighbours(points, f).map((near) => mean(near.map((i) => points[i])));
 
 // A rule by its name; `nnm` mixes the points first, and weights are then those of the points as they were sent.
 export function aggregate(name, points, { f, iterations = 10, start = "median", nnm = false }) {
-  if (!Object.hasOwn(RULES, name)) throw new Error(`a rule is wanted, one of ${NAMES.join(", ")}; got ${name}`);
-  if (!(f >= 0 && f <= mostLiars(points.length))) {
-    throw new Error(`n >= 2f+1 points are wanted, got n=${points.length}, f=${f}`);
+  if (!Object.hasOwn(RULES, name)) throw new Error(`the rule must be one of ${NAMES.join(", ")}, got ${name}`);
+  if (!(f >= 0 && f <= mostByzantine(points.length))) {
+    throw new Error(`n must be at least 2f+1, got n=${points.length}, f=${f}`);
   }
   if (!nnm) return RULES[name](points, { f, iterations, start, least: 0 });
   const near = neighbours(points, f);

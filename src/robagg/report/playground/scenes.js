@@ -1,4 +1,4 @@
-// Scenes to begin with. A scene is made anew from a seed, so that "another draw" shows whether it was luck.
+// Scenes to begin with. A scene is made again from a seed, so that "another draw" shows whether it was luck.
 
 // Numbers in [0, 1) that are the same in every browser (mulberry32).
 export function source(seed) {
@@ -21,16 +21,16 @@ function cloud(next, count, place, deviation) {
   return Array.from({ length: count }, () => [place[0] + dx * normal(next), place[1] + dy * normal(next)]);
 }
 
-const honest = (points) => points.map(([x, y]) => ({ x, y, liar: false }));
-const liars = (points) => points.map(([x, y]) => ({ x, y, liar: true }));
+const honest = (points) => points.map(([x, y]) => ({ x, y, byzantine: false }));
+const byzantine = (points) => points.map(([x, y]) => ({ x, y, byzantine: true }));
 
 const figure1 = (next) => [
   ...honest(cloud(next, 10, [0, 0], 1)),
-  ...liars(cloud(next, 9, [10, 10], Math.sqrt(0.1))),
+  ...byzantine(cloud(next, 9, [10, 10], Math.sqrt(0.1))),
 ];
 
 function far(next) {
-  return [...honest(cloud(next, 12, [2, 1], 1)), ...liars(cloud(next, 5, [24, -14], 2.5))];
+  return [...honest(cloud(next, 12, [2, 1], 1)), ...byzantine(cloud(next, 5, [24, -14], 2.5))];
 }
 
 // Sparse gradients: in each coordinate most honest clients agree and a few are far out, all to the same side. The MAD
@@ -39,7 +39,7 @@ function near(next) {
   const crowd = cloud(next, 8, [0, 0], 0.25);
   const right = cloud(next, 3, [3.2, 0], 0.3);
   const above = cloud(next, 3, [0, 3.2], 0.3);
-  return [...honest([...crowd, ...right, ...above]), ...liars(cloud(next, 6, [-0.52, -0.52], 0.04))];
+  return [...honest([...crowd, ...right, ...above]), ...byzantine(cloud(next, 6, [-0.52, -0.52], 0.04))];
 }
 
 function groups(next) {
@@ -47,7 +47,7 @@ function groups(next) {
     ...honest(cloud(next, 5, [-4, -2], 0.5)),
     ...honest(cloud(next, 5, [4, -2.5], 0.5)),
     ...honest(cloud(next, 5, [0, 4.5], 0.5)),
-    ...liars(cloud(next, 5, [4.6, -3.4], 0.25)),
+    ...byzantine(cloud(next, 5, [4.6, -3.4], 0.25)),
   ];
 }
 
@@ -105,7 +105,7 @@ export function open(name, seed) {
   const points = scene.draw(source(1000 + (scene.first ?? 0) + seed));
   return {
     points,
-    f: scene.f ?? points.filter((p) => p.liar).length,
+    f: scene.f ?? points.filter((p) => p.byzantine).length,
     rules: scene.rules,
     iterations: scene.iterations ?? 10,
     start: scene.start ?? "median",

@@ -2,9 +2,9 @@
 import { ABOUT } from "./about.js";
 import { fillTable, summarise, tag, tell, writePython } from "./panel.js";
 import { dressPoint, drawGrid, drawMixed, drawResults, drawWalks, makePoint } from "./plot.js";
-import { NAMES, mix, mostLiars } from "./rules.js";
+import { NAMES, mix, mostByzantine } from "./rules.js";
 import { SCENES } from "./scenes.js";
-import { FEWEST, MOST, countLiars, find, pairs, plane, size, solve, state, truth, weigh } from "./world.js";
+import { FEWEST, MOST, countByzantine, find, pairs, plane, size, solve, state, truth, weigh } from "./world.js";
 
 let later = null;
 
@@ -14,14 +14,14 @@ function drawPoints(results) {
   while (layer.children.length < state.points.length) layer.append(makePoint());
   const looked = results.find((result) => result.name === state.look);
   state.points.forEach((point, i) => {
-    const label = `${point.liar ? "Byzantine point" : "Honest point"} ${i + 1} at ${tell(point.x)}, ${tell(point.y)}`;
+    const label = `${point.byzantine ? "Byzantine point" : "Honest point"} ${i + 1} at ${tell(point.x)}, ${tell(point.y)}`;
     const how = { label, chosen: i === state.chosen, weight: weigh(looked, i), view: state.view, size: size() };
     dressPoint(layer.children[i], point, how);
   });
 }
 
 export function draw() {
-  state.f = Math.min(state.f, mostLiars(state.points.length));
+  state.f = Math.min(state.f, mostByzantine(state.points.length));
   state.step = state.atEnd ? state.iterations : Math.min(state.step, state.iterations);
   const results = solve();
   const width = size();
@@ -46,15 +46,15 @@ export function draw() {
 
 function showControls() {
   const n = state.points.length;
-  const liars = countLiars();
+  const byzantine = countByzantine();
   for (const [id, value] of [["f", state.f], ["iterations", state.iterations], ["step", state.step]]) {
-    if (id === "f") find(id).max = mostLiars(n);
+    if (id === "f") find(id).max = mostByzantine(n);
     if (id === "step") find(id).max = state.iterations;
     find(id).value = value;
     find(`${id}-out`).textContent = value;
   }
-  const most = `${n} points, ${liars} of them Byzantine; f can be at most ${mostLiars(n)}.`;
-  find("count").textContent = liars > state.f ? `${most} That is more than the rules tolerate.` : most;
+  const most = `${n} points, ${byzantine} of them Byzantine; f can be at most ${mostByzantine(n)}.`;
+  find("count").textContent = byzantine > state.f ? `${most} That is more than the rules tolerate.` : most;
   find("start").value = state.start;
   find("nnm").checked = state.nnm;
   const names = NAMES.filter((name) => state.rules.includes(name));
@@ -66,7 +66,7 @@ function showControls() {
     button.setAttribute("aria-pressed", String(button.dataset.scene === state.scene));
   }
   find("story").textContent = SCENES[state.scene].text;
-  find("remove").disabled = n <= FEWEST || (!state.points[state.chosen].liar && n - liars <= 1);
-  find("turn").disabled = !state.points[state.chosen].liar && n - liars <= 1;
-  find("add-honest").disabled = find("add-liar").disabled = n >= MOST;
+  find("remove").disabled = n <= FEWEST || (!state.points[state.chosen].byzantine && n - byzantine <= 1);
+  find("turn").disabled = !state.points[state.chosen].byzantine && n - byzantine <= 1;
+  find("add-honest").disabled = find("add-byzantine").disabled = n >= MOST;
 }

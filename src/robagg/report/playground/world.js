@@ -9,8 +9,8 @@ export const find = (id) => document.getElementById(id);
 export const plane = find("plane");
 export const size = () => plane.clientWidth || 600;
 export const pairs = (points) => points.map((p) => [p.x, p.y]);
-export const truth = () => mean(pairs(state.points.filter((p) => !p.liar)));
-export const countLiars = () => state.points.filter((p) => p.liar).length;
+export const truth = () => mean(pairs(state.points.filter((p) => !p.byzantine)));
+export const countByzantine = () => state.points.filter((p) => p.byzantine).length;
 
 export function solve() {
   const { f, iterations, start, nnm } = state;

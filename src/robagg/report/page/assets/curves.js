@@ -73,12 +73,12 @@ function drawLine(picture, one, frame, options, colours) {
   let path = '';
   let before = null;
   for (const [round, value] of one.points) {
-    const told = value !== null && (!options.log || value > 0);
-    if (told) {
+    const drawn = value !== null && (!options.log || value > 0);
+    if (drawn) {
       const [x, y] = [frame.x(round).toFixed(1), frame.y(value).toFixed(1)];
       path += before === null ? `M${x} ${y}` : options.step ? `H${x}V${y}` : `L${x} ${y}`;
     }
-    before = told ? value : null;
+    before = drawn ? value : null;
   }
   picture.append(
     draw('path', {
@@ -92,10 +92,10 @@ function drawLine(picture, one, frame, options, colours) {
     }),
   );
   if (one.thin) return;
-  const told = one.points.filter(([, value]) => value !== null && (!options.log || value > 0));
-  const every = Math.max(1, Math.ceil(told.length / 8));
-  told.forEach(([round, value], k) => {
-    if (k % every === 0 || k === told.length - 1)
+  const drawn = one.points.filter(([, value]) => value !== null && (!options.log || value > 0));
+  const every = Math.max(1, Math.ceil(drawn.length / 8));
+  drawn.forEach(([round, value], k) => {
+    if (k % every === 0 || k === drawn.length - 1)
       picture.append(marker(one.slot, frame.x(round), frame.y(value), colour));
   });
 }
@@ -152,8 +152,8 @@ function hoverLines(series, options) {
     const rounds = series.flatMap((one) => one.points.map(([round]) => round));
     if (!rounds.length) return null;
     const round = rounds.reduce((best, at) => (Math.abs(at - wanted) < Math.abs(best - wanted) ? at : best));
-    const told = series.map((one) => [one.label, one.points.find(([at]) => at === round)]).filter(([, point]) => point);
-    return [`round ${round}`, ...told.map(([label, point]) => `${label}: ${tell(point[1], 4)}`)];
+    const drawn = series.map((one) => [one.label, one.points.find(([at]) => at === round)]).filter(([, point]) => point);
+    return [`round ${round}`, ...drawn.map(([label, point]) => `${label}: ${tell(point[1], 4)}`)];
   };
 }
 

@@ -114,13 +114,13 @@ export function tabulate(shown) {
   return made;
 }
 
-// A row's worst case and mean; where a cell has no result, no more can be told.
+// A row's worst case and mean; where a cell has no result, no more is known.
 function judge(row, attacks) {
   const there = attacks.map((attack) => row.cells.get(attack)).filter((cell) => cell !== undefined);
-  const told = there.filter((cell) => cell.mean !== null);
-  row.worst = told.reduce((least, cell) => (least === null || cell.mean < least.mean ? cell : least), null);
-  row.mean = told.length ? told.reduce((sum, cell) => sum + cell.mean, 0) / told.length : null;
-  row.whole = told.length === attacks.length && !told.some((cell) => cell.failed);
+  const known = there.filter((cell) => cell.mean !== null);
+  row.worst = known.reduce((least, cell) => (least === null || cell.mean < least.mean ? cell : least), null);
+  row.mean = known.length ? known.reduce((sum, cell) => sum + cell.mean, 0) / known.length : null;
+  row.whole = known.length === attacks.length && !known.some((cell) => cell.failed);
 }
 
 export function findBest(table) {

@@ -27,7 +27,7 @@ function choose(cell) {
   else if (picked.length < MOST_SERIES) picked = [...picked, cell];
   else say(`No more than ${MOST_SERIES} cells can be compared: take one away first`);
   show();
-  // The cell is drawn anew; the keyboard must not lose its place.
+  // The cell is drawn again; the keyboard must not lose its place.
   if (held) [...document.querySelectorAll('[data-cell]')].find((other) => other.dataset.cell === held)?.focus();
 }
 

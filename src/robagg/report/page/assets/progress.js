@@ -10,7 +10,7 @@ let log = false;
 
 export function drawCurves(picked, traces, again) {
   const many = picked.length > 1;
-  const note = many ? 'Thick: the mean over seeds. Thin: each seed.' : `A line a seed: ${nameOf(picked[0], picked)}.`;
+  const note = many ? 'Thick: the mean over seeds. Thin: each seed.' : `One line per seed: ${nameOf(picked[0], picked)}.`;
   const pair = (name) => (trace) => (trace[name] ? trace.rounds.map((round, k) => [round, trace[name][k]]) : []);
   const accuracy = makeSeries(picked, traces, (trace) => trace.curve);
   const loss = makeSeries(picked, traces, pair('loss'));
@@ -62,7 +62,7 @@ export function drawCurves(picked, traces, again) {
   ];
 }
 
-// One cell: a line a seed. Several: a line a cell, its mean over seeds, and thin ones for the seeds.
+// One cell: one line per seed. Several: one line per cell, its mean over seeds, and thin ones for the seeds.
 function makeSeries(picked, traces, pointsOf) {
   if (picked.length === 1) {
     return picked[0].runs

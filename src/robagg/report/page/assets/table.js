@@ -100,7 +100,7 @@ function drawHead(column, title, redraw) {
     sorting.down = again ? !sorting.down : column !== 'rule';
     sorting.column = column;
     redraw();
-    // The button that was pressed is drawn anew; the keyboard must not lose its place.
+    // The button that was pressed is drawn again; the keyboard must not lose its place.
     [...document.querySelectorAll('[data-sort]')]
       .find((other) => other.dataset.sort === column && other.dataset.table === title)
       ?.focus();
@@ -215,7 +215,7 @@ function textModel(table, rows) {
   return { title: table.title, head: ['rule', ...table.attacks, WORST, MEAN], rows: lines };
 }
 
-// For a spreadsheet: a line a cell, numbers as numbers.
+// For a spreadsheet: one line per cell, numbers as numbers.
 function listModel(table, rows) {
   const lines = rows.flatMap((row) =>
     [...row.cells.values()].map((cell) => [
