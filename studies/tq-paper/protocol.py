@@ -74,7 +74,7 @@ class Groups(CIFAR10):
 
 
 class Crops:
-    """Crops and flips that are the same for all clients, drawn anew every so many rounds.
+    """Crops and flips that are the same for all clients, drawn again every so many rounds.
 
     It counts calls: the few with which a round is tried before it is captured make the first stretch shorter.
     """

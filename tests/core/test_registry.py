@@ -59,9 +59,9 @@ def test_names_that_people_know_are_understood(text: str, rule: Any) -> None:
         ("", "name"),
         ("3", "name"),
         ("nnm >> ", "name"),
-        ("nnm", "a chain ends in a rule, but nnm is a pre-aggregator"),
-        ("tq >> nnm", "only pre-aggregators stand before >>, but tq is a rule"),
-        ("tq >> cm", "only pre-aggregators stand before >>, but tq is a rule"),
+        ("nnm", "a chain must end in a rule, got the pre-aggregator nnm"),
+        ("tq >> nnm", "what stands before >> must be a pre-aggregator, got the rule tq"),
+        ("tq >> cm", "what stands before >> must be a pre-aggregator, got the rule tq"),
     ],
 )
 def test_text_that_does_not_read_says_why(text: str, words: str) -> None:

@@ -147,9 +147,9 @@ def test_f_is_kept_as_a_number_of_pythons_own(kind: Any) -> None:
     assert json.dumps([stage.f for stage in (ra.TQ(f=kind(2)), ra.NNM(f=kind(2)), ra.NNM() >> ra.CM(f=kind(2)))])
     assert type(ra.CM(f=np.float32(0.25)).f) is float
     assert ra.TQ(f=kind(2)) == ra.TQ(f=2) and repr(ra.TQ(f=kind(2))) == repr(ra.TQ(f=2))
-    with pytest.raises(ValueError, match="needs n >= 2f\\+1 rows, got n=9, f=125"):
+    with pytest.raises(ValueError, match="n must be at least 2f\\+1, got n=9, f=125"):
         ra.TQ(f=kind(125))(draw_rows(9, 3))
-    with pytest.raises(ValueError, match="needs n >= 2f"):
+    with pytest.raises(ValueError, match="n must be at least 2f"):
         resolve_f(np.uint8(130), 9, "a rule")
 
 
@@ -186,7 +186,7 @@ def test_a_chain_is_the_same_however_it_is_put_together() -> None:
 
 
 def test_nothing_follows_a_rule_and_nothing_strange_a_pre_aggregator() -> None:
-    with pytest.raises(TypeError, match="nothing can follow a rule: tq >> nnm"):
+    with pytest.raises(TypeError, match="what stands before >> must be a pre-aggregator, got tq >> nnm"):
         ra.TQ() >> ra.NNM()
     for wrong in (3, "tq", None):
         with pytest.raises(TypeError):

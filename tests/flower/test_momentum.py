@@ -129,5 +129,5 @@ def test_a_text_is_one_pattern() -> None:
 
 @pytest.mark.parametrize("mu", [-0.1, 1.0, 2.0])
 def test_mu_is_checked(mu: float) -> None:
-    with pytest.raises(ValueError, match="0 <= mu < 1"):
+    with pytest.raises(ValueError, match="mu must be a number from 0 to below 1"):
         worker_momentum(mu)

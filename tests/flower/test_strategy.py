@@ -146,8 +146,8 @@ def test_dead_and_silent_nodes_are_named_and_lower_n_not_f() -> None:
     assert reports[0].answered == 7
     assert not reports[0].rejected
     arrays, metrics = run_round(strategy, pack(MODEL), [Error(1, "bug")] * 3 + honest()[3:])
-    assert arrays is None  # 6 replies cannot stand 3 liars
-    assert "n >= 2f+1" in reports[1].skipped
+    assert arrays is None  # 6 replies cannot stand 3 Byzantine ones
+    assert "n must be at least 2f+1" in reports[1].skipped
     assert metrics["robagg-skipped"] == 1
 
 
@@ -193,7 +193,7 @@ def test_too_few_sound_replies_skip_the_round() -> None:
     for broken in (fill(bad), RecordDict()):
         arrays, _ = run_round(strategy, pack(MODEL), [broken] * 2 + honest(4))
         assert arrays is None
-        assert reports[-1].skipped == "4 sound replies came, at least 5 are wanted"
+        assert reports[-1].skipped == "sound replies must be at least 5, got 4"
         assert len(reports[-1].rejected) == 2
     assert run_round(strategy, pack(MODEL), honest(5))[0] is not None
 
@@ -205,11 +205,11 @@ def test_every_broken_reply_is_named_in_a_skipped_round() -> None:
     one["head.weight"][0, 0] = -np.inf
     broken = [nan, nan, fill(one), RecordDict()]
     for strategy, sound, why in (
-        (RobustStrategy("nnm >> cm", f=2), 3, "no more than f broken ones; got 3 sound and 4 broken of 7"),
+        (RobustStrategy("nnm >> cm", f=2), 3, "or broken ones at most f, got 3 sound and 4 broken of 7"),
         (RobustStrategy("rfa", f=2), 3, "got 3 sound and 4 broken of 7"),
-        (RobustStrategy("tq", f=4), 4, "n >= 2f+1 rows, got n=8, f=4"),
-        (RobustStrategy("mean", min_valid_replies=8), 7, "7 sound replies came, at least 8 are wanted"),
-        (RobustStrategy("mean", min_valid_replies=12), 7, "7 sound replies came, at least 12 are wanted"),
+        (RobustStrategy("tq", f=4), 4, "n must be at least 2f+1, got n=8, f=4"),
+        (RobustStrategy("mean", min_valid_replies=8), 7, "sound replies must be at least 8, got 7"),
+        (RobustStrategy("mean", min_valid_replies=12), 7, "sound replies must be at least 12, got 7"),
     ):
         reports = watch(strategy)
         arrays, metrics = run_round(strategy, pack(MODEL), [*honest(sound), *broken])
@@ -278,7 +278,7 @@ def test_every_array_comes_back_in_its_dtype_order_and_shape(dtype: type, rule: 
     ("dtype", "far"), [(np.float16, 0), (np.float16, 1e4), (np.float32, 0), (np.float32, 1e30), (np.float64, 1e30)]
 )
 def test_reported_distances_are_those_to_the_value(dtype: type, far: float) -> None:
-    """Also in a model of several tiles, and with a liar so far off that float32 cannot hold the square."""
+    """Also in a model of several tiles, and with a Byzantine client so far off that float32 cannot hold the square."""
     rng = np.random.default_rng(0)
     sizes = {"w": 70_001, "b": 3}
     rows = [{name: rng.standard_normal(size).astype(dtype) for name, size in sizes.items()} for _ in range(N)]
@@ -343,7 +343,7 @@ class Other(FedAvg):  # type: ignore[misc,unused-ignore]
     [
         (Silent, "Silent made no model of the robust value"),
         (Loud, "Loud failed on the robust value: one reply is\\x1b[2J too few"),
-        (Other, "Other failed on the robust value: arrays named as the model's are wanted, got else"),
+        (Other, "Other failed on the robust value: arrays must be named as the model's are, got else"),
     ],
 )
 def test_around_that_makes_nothing_of_the_robust_value_keeps_the_model(around: Any, why: str) -> None:

@@ -89,8 +89,8 @@ def test_narrower_integers_are_believed_and_wider_ones_are_not() -> None:
 @pytest.mark.parametrize(
     ("hostile", "why"),
     [
-        (np.ones(7, complex), "'layer.bias' is wanted as real numbers of shape (7,), got complex128"),
-        (np.eye(7), "'layer.bias' is wanted as real numbers of shape (7,), got float64 of shape (7, 7)"),
+        (np.ones(7, complex), "'layer.bias' must be real numbers of shape (7,), got complex128"),
+        (np.eye(7), "'layer.bias' must be real numbers of shape (7,), got float64 of shape (7, 7)"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")

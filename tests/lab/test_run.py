@@ -102,7 +102,7 @@ def test_json_and_back() -> None:
     [
         ({"rule": "tqq"}, "did you mean 'tq'"),
         ({"attack": "ipn"}, "unknown attack"),
-        ({"f": 10}, "n >= 2f"),
+        ({"f": 10}, "n must be at least 2f"),
         ({"f": -1}, "f must be a whole number"),
         ({"seed": 1.5}, "seed must be a whole number"),
         ({"settings": {"round": 3}}, "did you mean 'rounds'"),

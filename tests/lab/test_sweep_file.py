@@ -123,7 +123,7 @@ def test_grids_join_and_overlap_is_told(tmp_path: Path) -> None:
         ("rules = 'tq'\n[[grid]]\nrho = [0.1, 0.9]\nsplit = 'iid'", "must not be given both"),
         ("rules = 'tq'\n[grid]\nf = 4", "headed .*grid.., with two brackets"),
         ("rules = 'tq'\nattacks = 3", "any attack must be written name"),
-        ("rules = 'cm'\nf = 6\nsettings.share = 0.5", "share=0.5 asks 10 of 20 clients: .* n >= 2f"),
+        ("rules = 'cm'\nf = 6\nsettings.share = 0.5", "share=0.5 asks 10 of 20 clients: .* n must be at least 2f"),
         ("rules = 'cm'\nsettings = 3", "settings must be given by name"),
         ("rules = 'cm'\nattacks = 'alie'\nstrengths = 3", "strengths must be given by attack"),
         ("rules = 'cm'\nsettings.full_trace = 'no'", "full_trace must be True or False"),

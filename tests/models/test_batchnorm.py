@@ -158,7 +158,7 @@ def test_what_cannot_be_converted_or_applied_is_refused_in_a_sentence() -> None:
         batchnorm.convert(nn.Sequential(Odd(2)))
     with pytest.raises(ValueError, match="lazy BatchNorm has no shape yet"):
         batchnorm.convert(nn.Sequential(nn.LazyBatchNorm1d()))
-    with pytest.raises(ValueError, match=r"hold s=4 running statistics, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"must be s=4 numbers as in the BatchNorm layers, got shape \(3,\)"):
         batchnorm.apply(batchnorm.convert(nn.Sequential(nn.BatchNorm1d(2))), torch.zeros(3))
     with pytest.raises(ValueError, match="more than one value per channel"):
         batchnorm.convert(nn.BatchNorm1d(2))(torch.zeros(1, 2))

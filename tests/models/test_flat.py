@@ -114,7 +114,10 @@ def test_clients_have_their_own_dropout_masks_under_vmap() -> None:
         (lambda: Flat(nn.ReLU()), "ReLU has no trainable parameter"),
         (lambda: Flat(nn.LazyLinear(2)), "weight has no shape yet"),
         (lambda: Flat(nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1).double()])), "one dtype and one device"),
-        (lambda: Flat(nn.Linear(1, 1)).views(torch.zeros(3)), r"Linear has d=2 parameters, got shape \(3,\)"),
+        (
+            lambda: Flat(nn.Linear(1, 1)).views(torch.zeros(3)),
+            r"the vector must have d=2 numbers, got shape \(3,\)",
+        ),
         (lambda: Flat(nn.Linear(1, 1)).bind(torch.zeros(4)[::2]), "must be contiguous and of one dimension"),
         (lambda: Flat(nn.Linear(1, 1)).bind(torch.zeros(2).double()), "torch.float32 on cpu like the parameters"),
     ],

@@ -1,4 +1,4 @@
-"""Orderings on made-up means: what holds, what does not, and what cannot be told."""
+"""Orderings on made-up means: what holds, what does not, and what cannot be said."""
 
 from __future__ import annotations
 

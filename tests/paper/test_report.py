@@ -214,7 +214,7 @@ def test_cells_without_a_number_fill_their_place_in_the_latex(fill: Fill) -> Non
     text = write_latex(gather(TABLE3, Plan(seeds=2), store))
     f5, f6, _ = (line for line in text.splitlines() if " & TQ & " in line)
     assert f5.count(r"\multicolumn{2}{c}{diverged}") == 2, "nothing is worse"
-    assert f6.count(r"\multicolumn{2}{c}{--}") == 2, "the cell, and the worst case that cannot be told"
+    assert f6.count(r"\multicolumn{2}{c}{--}") == 2, "the cell, and the worst case that is not known"
     single = write_latex(gather(TABLE3, Plan(seeds=1), store))
     assert {line.count("&") for line in single.splitlines() if line.endswith(r"\\")} == {8}
 

@@ -52,7 +52,7 @@ def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("tq", "--quick", "--task", "mnist"), "a quick look is at digits on the CPU; got --task mnist"),
+        (("tq", "--quick", "--task", "mnist"), "a quick look must be at digits on the CPU, got --task mnist"),
         (("tq", "--families", "alie,imp"), "unknown family 'imp'"),
         (("tqq",), "unknown rule or pre-aggregator 'tqq'"),
         (("tq", "--no-run"), "there are no runs of this profile in"),

@@ -144,11 +144,14 @@ def test_one_label_gives_each_client_one_label_and_shares_it_evenly() -> None:
         (lambda: Rho(float("nan")), r"rho must lie in \[0, 1\], got nan"),
         (lambda: Dirichlet(0), "alpha must be a finite number above 0, got 0"),
         (lambda: IID().split(LABELS, 3, 3, generator=seeded()), "so that a client is honest, got n=3, f=3"),
-        (lambda: IID().split(LABELS[:4], 9, 2, generator=seeded()), "7 honest clients need at least 7 samples, got 4"),
+        (
+            lambda: IID().split(LABELS[:4], 9, 2, generator=seeded()),
+            "labels must be one or more for each of 7 honest clients, got 4",
+        ),
         (lambda: IID().split(LABELS.float(), 9, 2, generator=seeded()), "labels must be one integer per sample"),
         (
             lambda: OneLabel().split(torch.tensor([0, 1, 1, 1]), 4, 0, generator=seeded()),
-            "2 of 4 honest clients would share label 0, which has 1 samples only",
+            "label 0 must have a sample for each of its 2 honest clients, got 1",
         ),
     ],
 )

@@ -206,7 +206,7 @@ def test_growth_that_levels_off_is_bounded() -> None:
         ({"rule": "krum", "tau": "true"}, "rule must be TQ or Huber, without pre-aggregators"),
         ({"rule": "rfa", "tau": "true"}, "rule must be TQ or Huber, without pre-aggregators"),
         ({"rule": "nnm >> tq", "start": "far"}, "rule must be an iterative rule"),
-        ({"rule": "tq(f=6)"}, "n >= 2f\\+1"),
+        ({"rule": "tq(f=6)"}, "n must be at least 2f\\+1"),
     ],
 )
 def test_what_cannot_be_searched_is_refused_with_a_sentence(given: dict[str, Any], says: str) -> None:

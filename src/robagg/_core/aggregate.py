@@ -101,10 +101,10 @@ def check_quorum(rule: Solver, stack: Stack, votes: Votes | None = None) -> None
     lost = "; ".join(f"row {i}: {reason}" for i, reason in sorted(stack.reasons.items())[:3])
     if short is not None:
         raise QuorumError(
-            f"{short} needs n >= 2f+1 sound rows, or no more than f broken ones; "
+            f"{short}: sound rows must be at least 2f+1, or broken ones at most f, "
             f"got {kept} sound and {n - kept} broken of {n} ({lost})"
         )
-    raise QuorumError(f"{rule} needs at least {rule.least_n} sound rows, got {kept} of {n} ({lost})")
+    raise QuorumError(f"{rule}: sound rows must be at least {rule.least_n}, got {kept} of {n} ({lost})")
 
 
 def _attempt(

@@ -48,7 +48,7 @@ def read_claims(rule: Solver, weights: Any, max_weight: Any, n: int) -> Claims |
             raise ValueError(f"max_weight must come with weights, which it limits, got max_weight={max_weight!r} alone")
         return None
     check_takes_weights(rule)
-    try:  # text and dicts can be gone through too, but nobody means what comes out
+    try:  # text and dicts can be iterated over too, but hold no numbers
         claims = None if isinstance(weights, str | bytes | Mapping) else list(weights)
     except TypeError:
         claims = None

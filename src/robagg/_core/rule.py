@@ -115,7 +115,7 @@ class Rule(Stage):
         return NotImplemented
 
     def __rshift__(self, other: object) -> Rule:
-        raise TypeError(f"nothing can follow a rule: {self} >> {other}; pre-aggregators stand before it")
+        raise TypeError(f"what stands before >> must be a pre-aggregator, got {self} >> {other}")
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def parse(text: str | Rule, *, f: F = None) -> Rule:
     *mixers, last = [stages.parse(part, f=f) for part in text.split(">>")]
     wrong = next((m for m in mixers if not isinstance(m, Mixer)), None)
     if wrong is not None:
-        raise ValueError(f"only pre-aggregators stand before >>, but {wrong} is a rule: {text!r}")
+        raise ValueError(f"what stands before >> must be a pre-aggregator, got the rule {wrong} in {text!r}")
     if not isinstance(last, Rule):
-        raise ValueError(f"a chain ends in a rule, but {last} is a pre-aggregator: {text!r}")
+        raise ValueError(f"a chain must end in a rule, got the pre-aggregator {last} in {text!r}")
     return Pipe(tuple(m for m in mixers if isinstance(m, Mixer)), last) if mixers else last

@@ -3,7 +3,7 @@
 Nothing is stacked here, and nothing large copied. A leaf of a state dict is the list of its n flat views; the small
 ones are laid side by side, into one leaf of each dtype; an (n, d) tensor is one leaf as it is. A row whose structure is
 not that of most rows is rejected with a reason; rows that are not finite are found later, by the alarm that the
-passes raise (`Stack.broken_rows`), so that the happy path needs no extra pass.
+passes raise (`Stack.broken_rows`), so that sound rows cost no extra pass.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def resolve_f(f: F, n: int, who: str) -> int:
         return min(math.ceil(f * n - 1e-9), (n - 1) // 2)  # 0.28 * 25 is 7.000000000000001
     f = int(f)
     if n < 2 * f + 1:
-        raise ValueError(f"{who} needs n >= 2f+1 rows, got n={n}, f={f}")
+        raise ValueError(f"{who}: n must be at least 2f+1, got n={n}, f={f}")
     return f
 
 

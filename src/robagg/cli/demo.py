@@ -31,7 +31,7 @@ N, F, RHO = 20, 6, 0.5
 def demo(
     picture: Annotated[Path, typer.Option(help="where the picture of the accuracy curves goes")] = Path("demo.png"),
     rounds: Annotated[int, typer.Option(help="rounds of training")] = 400,
-    workers: Annotated[int, typer.Option(help="processes at once; 0: one a core")] = 0,
+    workers: Annotated[int, typer.Option(help="processes at once; 0: one per core")] = 0,
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
     """Train on digits with 20 clients of which 6 are Byzantine: seven robust rules and the mean against four attacks.

@@ -69,7 +69,7 @@ def run(
     settings = what.settings.change({k: v for k, v in given.items() if v is not None})
     chosen, against = parse_rule(rule, f=f), parse_attack(attack)
     if rho is not None and split is not None:
-        raise ValueError(f"give --split or --rho, which is short for rho's split, and not both: got {split}, {rho}")
+        raise ValueError(f"--split or --rho must be given, not both, got {split} and rho={rho}")
     dealt = splits.parse(split or f"rho(rho={0.5 if rho is None else rho})")
     count = n or what.n
     federation, dataset = federate(

@@ -70,10 +70,10 @@ def retrieve(homes: Sequence[str], name: str, md5: str, folder: Path, of: str, p
 
 
 def _unpack(source: Source, archive: Path, folder: Path) -> None:
-    wanted = {file.name: file for file in source.files}
+    missing = {file.name: file for file in source.files}
     with tarfile.open(archive) as tar:
         for member in tar:
-            file = wanted.pop(Path(member.name).name, None)
+            file = missing.pop(Path(member.name).name, None)
             content = tar.extractfile(member) if file is not None else None
             if file is None or content is None:
                 continue
@@ -81,10 +81,10 @@ def _unpack(source: Source, archive: Path, folder: Path) -> None:
             part.write_bytes(content.read())
             if not is_intact(part, file.md5):
                 part.unlink()
-                raise ValueError(f"{member.name} in {archive} does not have the MD5 {file.md5} it was published with")
+                raise ValueError(f"{member.name} in {archive} must have the MD5 {file.md5}, got another")
             part.replace(folder / file.name)
-    if wanted:
-        raise ValueError(f"{archive} should hold {', '.join(wanted)}, and does not")
+    if missing:
+        raise ValueError(f"{archive} must hold {len(source.files)} files, got none called {', '.join(missing)}")
 
 
 class Bar:

@@ -32,7 +32,7 @@ def load_features(kind: str, rows: str, root: str | Path | None = None) -> Datas
     """AG News as vectors, each coordinate with mean 0 and deviation 1 over the training rows.
 
     Args:
-        kind: "tfidf" (256 numbers a text) or "minilm" (384).
+        kind: "tfidf" (256 numbers per text) or "minilm" (384).
         rows: which training rows; see `robagg.data.agnews.read_texts`.
         root: folder of the data.
     """
@@ -95,7 +95,7 @@ def locate_minilm() -> Path:
         got = hashlib.sha256((folder / name).read_bytes()).hexdigest()
         if not got.startswith(begins):
             raise ValueError(
-                f"{folder / name} is not all-MiniLM-L6-v2's: its SHA-256 should begin with {begins}, got {got[:8]}"
+                f"{folder / name} must be all-MiniLM-L6-v2's, with a SHA-256 from {begins} on, got {got[:8]}"
             )
     return folder
 

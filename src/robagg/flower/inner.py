@@ -113,7 +113,7 @@ def fit(arrays: ArrayRecord, model: GlobalModel, own: Mapping[str, Flat]) -> Arr
     Whole numbers that come back beyond their dtype are the model's own.
     """
     if arrays.keys() != model.specs.keys():
-        raise UnfitError(f"arrays named as the model's are wanted, got {quote(', '.join(arrays))}")
+        raise UnfitError(f"arrays must be named as the model's are, got {quote(', '.join(arrays))}")
     result = ArrayRecord()
     for spec in model.specs.values():
         value = own[spec.name] if spec.name in own else _cast(arrays[spec.name].numpy(), spec)
@@ -125,7 +125,7 @@ def _cast(value: Flat, spec: Spec) -> Flat | None:
     """The flat numbers in the model's dtype, whole ones rounded; None where that does not hold them."""
     if value.shape != spec.shape or value.dtype.kind not in "fiub":
         came = f"{quote(value.dtype)} of shape {value.shape}"
-        raise UnfitError(f"{spec.name!r} is wanted as real numbers of shape {spec.shape}, got {came}")
+        raise UnfitError(f"{spec.name!r} must be real numbers of shape {spec.shape}, got {came}")
     whole = np.rint(value) if spec.whole and value.dtype.kind == "f" else value
     with np.errstate(over="ignore", invalid="ignore"):
         numbers = whole.astype(spec.numpy_dtype)

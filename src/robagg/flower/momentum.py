@@ -35,7 +35,7 @@ def worker_momentum(mu: float, *, aside: str | Sequence[str] = STATISTICS) -> Mo
         aside: one pattern or several of names of arrays that are statistics, not parameters.
     """
     if not 0 <= mu < 1:
-        raise ValueError(f"worker_momentum wants 0 <= mu < 1, got {mu}")
+        raise ValueError(f"mu must be a number from 0 to below 1, got {mu}")
 
     patterns = read_patterns(aside)
     warned = False

@@ -18,7 +18,7 @@ from robagg.server.quote import quote
 
 NUMPY = "numpy.ndarray"
 LONGEST_HEADER = 4096
-"""A header takes 128 bytes; names of 4096 are somebody's joke."""
+"""A header takes 128 bytes; one of more than 4096 is refused."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def read_header(data: bytes) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]
     elif version == (2, 0):
         shape, fortran, dtype = np.lib.format.read_array_header_2_0(head, max_header_size=LONGEST_HEADER)
     else:
-        raise ValueError(f"format version 1.0 or 2.0 is wanted, got {version}")
+        raise ValueError(f"the format version must be 1.0 or 2.0, got {version}")
     if any(length < 0 for length in shape):
-        raise ValueError(f"lengths below 0: {shape}")
+        raise ValueError(f"lengths must be 0 or more, got {shape}")
     return dtype, tuple(shape), bool(fortran), head.tell()

@@ -37,11 +37,12 @@ def ask_present(strategy: FedAvg, configure: Any, least: int, *arguments: Any) -
     """A strategy's messages to nodes that are there; the last argument is a grid that stands still.
 
     FedAvg counts nodes first and then waits for more: its first round goes without those that it waited for. And it
-    waits again in every round, for ever where a node is gone for good. So here it finds its wish fulfilled.
+    waits again in every round, for ever where a node is gone for good. So while it samples it is asked to wait for no
+    more than `least`.
     """
-    wish = strategy.min_available_nodes
+    own = strategy.min_available_nodes
     strategy.min_available_nodes = least
     try:
         return list(configure(*arguments))
     finally:
-        strategy.min_available_nodes = wish
+        strategy.min_available_nodes = own

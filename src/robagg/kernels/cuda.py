@@ -44,7 +44,7 @@ _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class Plan:
-    """How a pass is cut up: columns a tile, warps a program, programs a multiprocessor, registers a thread."""
+    """How a pass is cut up: columns per tile, warps per program, programs per multiprocessor, registers per thread."""
 
     block: int
     warps: int
@@ -188,7 +188,7 @@ def _dense(vector: Tensor) -> Tensor:
 
 
 def _locate(rows: Rows) -> tuple[list[Any], bool, Rows]:
-    """The kernel's arguments for the rows: a base and a stride, or one pointer a row (then True).
+    """The kernel's arguments for the rows: a base and a stride, or one pointer per row (then True).
 
     And what they point to, some of it perhaps copies, which the caller holds until the launch.
     """

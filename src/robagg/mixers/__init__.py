@@ -1,4 +1,4 @@
-"""One file a pre-aggregator. A new file with a Mixer in it is found; the names here are for type checkers."""
+"""One file per pre-aggregator. A new file with a Mixer in it is found; the names here are for type checkers."""
 
 from robagg.mixers.bucketing import Bucketing
 from robagg.mixers.clipping import Clipping

@@ -168,7 +168,7 @@ def apply(model: nn.Module, running: Tensor) -> None:
     s = sum(part.numel() for part in parts)
     if running.shape != (s,):
         raise ValueError(
-            f"the model's BatchNorm layers hold s={s} running statistics, got shape {tuple(running.shape)}"
+            f"running statistics must be s={s} numbers as in the BatchNorm layers, got shape {tuple(running.shape)}"
         )
     for part, values in zip(parts, torch.split(running, [part.numel() for part in parts]), strict=True):
         part.copy_(values)

@@ -125,4 +125,4 @@ class Flat:
 
     def _check(self, vector: Tensor) -> None:
         if vector.ndim == 0 or vector.shape[-1] != self.d:
-            raise ValueError(f"{type(self.model).__name__} has d={self.d} parameters, got shape {tuple(vector.shape)}")
+            raise ValueError(f"the vector must have d={self.d} numbers, got shape {tuple(vector.shape)}")

@@ -30,7 +30,7 @@ def paper(
     rounds: Annotated[int | None, "rounds of training; default: the paper's"] = None,
     only: Annotated[str | None, "a part of it: rule=TQ,attack=IPM,f=6"] = None,
     device: Annotated[str, "auto, cpu, cuda, or several: cuda:0,cuda:1"] = "auto",
-    workers: Annotated[int | None, "runs at the same time; default 1, quick: one a core"] = None,
+    workers: Annotated[int | None, "runs at the same time; default 1, quick: one per core"] = None,
     threads: Annotated[int, "threads of each run; results are equal at equal threads"] = 1,
     quick: Annotated[bool, "a look at it on digits, in two minutes on two cores"] = False,
     dry_run: Annotated[bool, "only print how many runs, and how long here"] = False,
@@ -66,7 +66,7 @@ def paper(
             show_computed(screen, experiment, quick, out)
         return 0
     if quick and device not in ("auto", "cpu"):
-        raise ValueError(f"a quick look runs on the CPU; got --device {device}")
+        raise ValueError(f"--device must be auto or cpu for a quick look, got {device}")
     plan = Plan(seeds, rounds, Only.parse(only), quick)
     place = place_store(experiment.name, quick=quick, given=store)
     workers = workers or ((os.cpu_count() or 1) if quick else 1)

@@ -40,7 +40,7 @@ def draw_computed(name: str, title: str, picture: dict[str, Any], folder: Path) 
 
 
 def _draw_lines(board: Board) -> Any:
-    """A panel a pre-aggregator, an attack or a rho, a line a rule: accuracy over f or rho, or over the rounds."""
+    """One panel per pre-aggregator, attack or rho, one line per rule: accuracy over f or rho, or over the rounds."""
     panels, curves = board.panels, board.experiment.kind == "curves"
     across = min(3, len(panels)) if curves else len(panels)
     down = -(-len(panels) // across)
@@ -74,7 +74,7 @@ def _list_points(board: Board, panel: str, row: str) -> list[tuple[float, float]
 
 
 def _draw_bars(board: Board) -> Any:
-    """A group an attack, a bar a rule; what knows f_max only is hatched."""
+    """One group per attack, one bar per rule; what knows f_max only is hatched."""
     panel = board.panels[0]
     rows, columns = board.rows(panel), board.columns(panel)
     figure = _figure(10, 4.4)
@@ -96,7 +96,7 @@ def _draw_bars(board: Board) -> Any:
 
 
 def _draw_paths(title: str, picture: dict[str, Any]) -> Any:
-    """A panel a rule: the points, the honest mean, and the iterates from each start."""
+    """One panel per rule: the points, the honest mean, and the iterates from each start."""
     points, f, paths = picture["points"], picture["f"], picture["paths"]
     honest, byzantine = points[:-f], points[-f:]
     mean = honest.mean(0)

@@ -1,4 +1,4 @@
-"""A board as one LaTeX table in the paper's layout: booktabs, a block of rules a panel, the best worst case bold."""
+"""A board as one LaTeX table in the paper's layout: booktabs, a block of rules per panel, the best worst case bold."""
 
 from __future__ import annotations
 

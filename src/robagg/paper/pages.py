@@ -45,7 +45,7 @@ class Sheet:
 
 
 def divide(board: Board) -> list[Sheet]:
-    """The board's tables: one a panel, or one for all where a panel holds one curve a row."""
+    """The board's tables: one per panel, or one for all where a panel holds one curve per row."""
     if board.experiment.kind == "curves":
         rows = tuple(dict.fromkeys(row for panel in board.panels for row in board.rows(panel)))
         return [Sheet("after the last round", rows, tuple(board.panels), None)] if rows else []

@@ -36,7 +36,7 @@ def profile(
     plain: Annotated[bool, "attacks without a strength and the optimal attacker too"] = True,
     quick: Annotated[bool, "a look at it on digits, in two minutes on two cores"] = False,
     device: Annotated[str, "auto, cpu, cuda, or several: cuda:0,cuda:1"] = "auto",
-    workers: Annotated[int | None, "runs at the same time; default 1, quick: one a core"] = None,
+    workers: Annotated[int | None, "runs at the same time; default 1, quick: one per core"] = None,
     threads: Annotated[int, "threads of each run; results are equal at equal threads"] = 1,
     dry_run: Annotated[bool, "only print how many runs come next, and how long here"] = False,
     no_run: Annotated[bool, "only show what the store has"] = False,
@@ -61,7 +61,7 @@ def profile(
     for file in plugin or []:
         load_plugin(file)
     if quick and (task != "digits" or device not in ("auto", "cpu")):
-        raise ValueError(f"a quick look is at digits on the CPU; got --task {task} --device {device}")
+        raise ValueError(f"a quick look must be at digits on the CPU, got --task {task} --device {device}")
     chosen = choose_families(families.split(",") if families else None, quick=quick and not families)
     asked = Profile(
         tuple(dict.fromkeys(rules)),

@@ -1,4 +1,4 @@
-"""One file a rule. A new file with a Rule in it is found by its name; the names here are for type checkers."""
+"""One file per rule. A new file with a Rule in it is found by its name; the names here are for type checkers."""
 
 from robagg.rules.caf import CAF
 from robagg.rules.cc import CC

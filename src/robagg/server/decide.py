@@ -96,5 +96,5 @@ def _count_broken(report: RoundReport) -> int:
     return sum(client.replied and client.distance is None for client in report.clients)
 
 
-def _describe_few(sound: int, wanted: int) -> str:
-    return f"{sound} sound replies came, at least {wanted} are wanted"
+def _describe_few(sound: int, least: int) -> str:
+    return f"sound replies must be at least {least}, got {sound}"

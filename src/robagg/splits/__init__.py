@@ -1,4 +1,4 @@
-"""Who holds what: one file a split. A new file here is found by its name; the names are for type checkers."""
+"""Who holds what: one file per split. A new file here is found by its name; the names are for type checkers."""
 
 from robagg.splits.base import Split, shuffle, sizes_of, splits
 from robagg.splits.dirichlet import Dirichlet

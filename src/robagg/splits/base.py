@@ -44,7 +44,7 @@ class Split(Named, ABC):
             raise ValueError(f"f must be from 0 to n-1, so that a client is honest, got n={n}, f={f}")
         h = n - f
         if len(labels) < h:
-            raise ValueError(f"{h} honest clients need at least {h} samples, got {len(labels)}")
+            raise ValueError(f"labels must be one or more for each of {h} honest clients, got {len(labels)}")
         with Attribution(self, "deal"):
             honest = self.deal(labels.cpu(), h, generator)
         if not isinstance(honest, list) or len(honest) != h:

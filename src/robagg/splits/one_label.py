@@ -33,7 +33,7 @@ class OneLabel(Split):
             members = order[labels[order] == label]
             if len(members) < count:
                 raise ValueError(
-                    f"{count} of {h} honest clients would share label {label}, which has {len(members)} samples only"
+                    f"label {label} must have a sample for each of its {count} honest clients, got {len(members)}"
                 )
             parts[label] = iter(torch.split(members, sizes_of(len(members), count)))
         return [next(parts[present[i % len(present)]]) for i in range(h)]

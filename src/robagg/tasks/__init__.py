@@ -1,4 +1,4 @@
-"""One file a task. A new file with a Task in it is found by its name; the names here are for type checkers."""
+"""One file per task. A new file with a Task in it is found by its name; the names here are for type checkers."""
 
 from robagg.tasks.agnews import AGNews
 from robagg.tasks.agnews_minilm import AGNewsMiniLM

@@ -28,7 +28,7 @@ FIG2 = Experiment(
 
 
 def _cross_mixers(columns: Axis, fixed: Change) -> tuple[Panel, ...]:
-    """A panel a pre-aggregator; behind NNM, whose mixed rows may coincide, rules have no floor, as in the paper."""
+    """One panel per pre-aggregator; behind NNM, whose mixed rows may coincide, rules have no floor, as in the paper."""
     plain = {**CNN_RULES, **vary("rule", {"Huber": "huber(floor=False)", "TQ": "tq(floor=False)"})}
     return tuple(
         Panel(label, plain if label == "with NNM" else CNN_RULES, columns, {**fixed, "attack": "ipm", **mixer})
