@@ -190,7 +190,7 @@ def test_data_split_shows_who_holds_what(tmp_path: Path) -> None:
         (("paper", "table3", "--quick", "--device", "cuda"), "--device must be auto or cpu for a quick look, got cuda"),
         (("run", "--rho", "2"), "rho must lie in"),
         (("run", "--task", "mnist", "--data", "/nowhere"), "robagg data get mnist"),
-        (("show", "a[/b]"), "there is no store at a[/b]"),
+        (("show", "a[/b]"), "there is no store and no journal at a[/b]"),
         (("show", "folder"), "is a directory"),
         (("report", "folder"), "is a directory"),
         (("playground", "-o", "folder"), "Is a directory"),

@@ -14,8 +14,8 @@ import pytest
 from lab.sharing import strip
 from robagg.lab import Options, Run, Store, Watcher, grid, sweep
 from robagg.lab.executors import pool
+from robagg.lab.lines import Record
 from robagg.lab.plugins import forget, load_plugin
-from robagg.lab.store import Record
 
 TRAPS = '''
 import os

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from robagg.lab import RESULTS_VERSION, Store, StoreBusyError
+from robagg.lab.contents import Contents
 from robagg.lab.loading import keep_newest
-from robagg.lab.store import Contents
 
 
 def record(key: str, status: str = "ok", **more: Any) -> dict[str, Any]:
@@ -62,12 +62,73 @@ def test_torn_line_other_version_and_binary_blob_are_skipped_and_reported(tmp_pa
     assert list(Store(path).read().records) == ["a", "b", "d"]
 
 
-def test_bytes_that_are_not_ours_are_never_deleted(tmp_path: Path) -> None:
-    path = tmp_path / "picture.png"
-    path.write_bytes(b"\x89PNG\r\n\x1a\nand so on")
+@pytest.mark.parametrize("other", [b"\x89PNG\r\n\x1a\nand so on", b'{\n "name": 3\n}\n', b"rules = ['tq']\n", b"{\n"])
+def test_a_file_that_is_no_store_is_neither_read_nor_written(other: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_bytes(other)
+    with pytest.raises(ValueError, match=r"sweep\.toml must be a store of runs, got a file in which no line is"):
+        Store(path).read()
+    with pytest.raises(ValueError, match="must be a store of runs"), Store(path):
+        pass
+    assert path.read_bytes() == other
+
+
+@pytest.mark.parametrize("path", ["/dev/full", "/dev/zero", "/"])
+def test_what_is_no_file_is_neither_read_nor_written(path: str) -> None:
+    with pytest.raises(ValueError, match=f"a store must be a file, got {path}, which is a"):
+        Store(path).read()
+    with pytest.raises(ValueError, match=f"a store must be a file, got {path}, which is a"), Store(path):
+        pass
+
+
+def test_a_last_line_without_its_end_gets_one(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    whole = fill(path, "a")
+    path.write_bytes(whole + b"a note")
     with Store(path) as store:
         assert store.notes[0] == "the last line had no end and got one"
-    assert path.read_bytes() == b"\x89PNG\r\n\x1a\nand so on\n"
+        store.append(record("b"))
+    assert path.read_bytes().startswith(whole + b"a note\n{")
+    assert list(Store(path).read().records) == ["a", "b"]
+
+
+def test_every_flip_of_a_bit_is_noticed(tmp_path: Path) -> None:
+    """In each bit of a record in turn; the records around it stay."""
+    path = tmp_path / "runs.jsonl"
+    whole = fill(path, "a", "b", "c")
+    begin = whole.index(b"\n") + 1
+    good = Store(path).read().records
+    for place in range(begin, whole.index(b"\n", begin)):
+        for bit in range(8):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            contents = Store(path).read()
+            assert contents.notes, (place, bit)
+            assert contents.records == {key: good[key] for key in ("a", "c")}
+
+
+def test_records_without_a_checksum_are_read_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"robagg":1,"key":"a","status":"ok"}\n')
+    assert Store(path).read().records == {"a": record("a")} and Store(path).read().notes == []
+
+
+def test_doubled_and_joined_records_are_named_and_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    lines = fill(path, *"abcd").splitlines(keepends=True)
+    old = b'{"robagg":1,"key":"e","status":"ok"}' * 2 + b"\n"
+    path.write_bytes(lines[0] + lines[1].rstrip() + lines[2] + lines[0] + lines[3] + old)
+    contents = Store(path).read()
+    assert list(contents.records) == ["a", "d"]
+    assert contents.notes == [
+        "lines that hold more than one record were left out: 2, 5",
+        "lines that repeat a run that has a result before were left out: 3",
+    ]
+
+
+def test_reading_is_linear_in_marks(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(fill(path, "a") + b'{"robagg":' * 30_000 + b"\n")
+    assert list(Store(path).read().records) == ["a"]
 
 
 def test_a_result_is_there_once_and_a_failure_gives_way_to_it(tmp_path: Path) -> None:
@@ -104,9 +165,30 @@ def test_half_a_line_is_taken_back_when_the_disk_is_full(tmp_path: Path, monkeyp
     before = fill(path, "a")
     with Store(path) as store:
         monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match=r"runs.jsonl cannot be written \(No space left.*the finished run b is lost"):
             store.append(record("b"))
     assert path.read_bytes() == before
+
+
+def test_a_finished_run_is_kept_beside_a_full_disk_and_taken_in_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, sync, full = tmp_path / "runs.jsonl", os.fsync, [True]
+
+    def refuse_once(handle: int) -> None:
+        if full and full.pop():
+            raise OSError(28, "No space left on device")
+        sync(handle)
+
+    before = fill(path, "a")
+    with Store(path) as store:
+        monkeypatch.setattr(os, "fsync", refuse_once)
+        with pytest.raises(OSError, match=r"the finished run b is kept in .*runs\.jsonl\.unsaved: when there is space"):
+            store.append(record("b"))
+    assert path.read_bytes() == before
+    with Store(path) as store:
+        assert list(store.records) == ["a", "b"] and store.notes == ["1 run kept in runs.jsonl.unsaved taken in"]
+    assert list(Store(path).read().records) == ["a", "b"] and not path.with_name("runs.jsonl.unsaved").exists()
 
 
 def test_of_several_sources_the_last_that_came_to_a_result_is_kept(tmp_path: Path) -> None:

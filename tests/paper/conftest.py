@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from robagg.lab.lines import Record
 from robagg.lab.run import RESULTS_VERSION
-from robagg.lab.store import Record, Store
+from robagg.lab.store import Store
 from robagg.paper import Experiment, Place, Plan
 
 Fill = Callable[..., Path]

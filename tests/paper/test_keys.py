@@ -8,13 +8,14 @@ from pathlib import Path
 
 import robagg.paper
 from robagg.lab import Run
+from robagg.lab.lines import Record
 from robagg.lab.plugins import load_plugin
-from robagg.lab.store import Record, Store
+from robagg.lab.store import Store
 
 ROOT = Path(__file__).parents[2]
 STUDY = ROOT / "studies" / "tq-paper"
 PLUGINS = [Path(robagg.paper.__file__).with_name("tq_true.py"), STUDY / "tq_varied.py"]
-LOGS = ("evaluation.jsonl", "protocol.jsonl", "running-statistics.jsonl", "noise.jsonl")
+LOGS = ("evaluation.jsonl", "protocol.jsonl", "running-statistics.jsonl", "noise.jsonl", "static.jsonl")
 """Lines of scripts, which are no records of runs."""
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from robagg.lab import Run
+from robagg.lab.lines import Record
 from robagg.lab.run import RESULTS_VERSION
-from robagg.lab.store import Record
 from robagg.profile import Profile, propose
 
 Truth = Callable[[Run], float | None]

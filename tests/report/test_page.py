@@ -199,7 +199,7 @@ def test_records_that_are_not_understood_are_told_and_left_out(tmp_path: Path) -
         store.append(make_record(next(make_runs()), points=3))
         store.append({"robagg": 1, "key": "odd", "status": "ok", "spec": {"rule": 3}})
     known = gather(path, labels=False)
-    assert len(known["runs"]) == 1 and "'odd' is not understood" in known["notes"][0]
+    assert len(known["runs"]) == 1 and "'odd' in line 2 is left out" in known["notes"][0]
 
 
 @pytest.mark.parametrize("trace", ["x", [1]])

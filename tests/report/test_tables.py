@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from robagg.report import tabulate
+from robagg.report import render, tabulate
 
 
 def record(attack: str, accuracy: float, seed: int = 0) -> dict[str, Any]:
@@ -49,3 +49,24 @@ def test_a_parameter_that_is_not_there_is_a_sentence(axis: str) -> None:
 def test_of_an_attack_that_is_not_loaded_what_its_text_says_is_read() -> None:
     (table,) = tabulate([record("myattack(power=2.0)", 50.0), record("myattack", 60.0)], columns="myattack.power")
     assert set(table.columns) == {2.0, None}
+
+
+def test_a_strength_that_a_text_leaves_out_is_written_out() -> None:
+    shown = render(tabulate([record("minmax", 50.0), record("ipm", 60.0), record("lf", 70.0)]))
+    assert shown.splitlines()[1].split() == ["method", "minmax(scale=1)", "ipm(c0=7)", "lf", "worst"]
+
+
+def test_latex_has_the_names_of_the_field_and_no_command_of_a_name() -> None:
+    records = [record("alie(z=0.5)", 50.0), record("bf_$50%&{#}~^\\", 60.0)]
+    records += [{**each, "method": r"my_rule\input{x}", "accuracy": 40.0} for each in records]
+    shown = render(tabulate(records), "latex")
+    assert "ALIE (z=0.5)" in shown and r"bf\_\$50\%\&\{\#\}\textasciitilde{}\textasciicircum{}\textbackslash{}" in shown
+    assert r"my\_rule\textbackslash{}input\{x\}" in shown and r"\input" not in shown
+    assert r"TQ & \textbf{50.00} & \textbf{60.00} & \textbf{50.00} \\" in shown, "the best worst case is bold too"
+
+
+def test_cells_that_failed_are_said_to_have_failed() -> None:
+    failed = {**record("lf", 0.0), "accuracy": None, "status": "failed"}
+    assert render(tabulate([record("ipm", 60.0), failed])).endswith("* of the cells there are; some failed")
+    other = {**record("lf", 50.0), "method": "cm"}
+    assert render(tabulate([record("ipm", 60.0), other])).endswith("some have no result yet")

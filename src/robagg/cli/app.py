@@ -10,6 +10,7 @@ from rich.text import Text
 
 from robagg import __version__
 from robagg.cli.catalogue import list_names
+from robagg.cli.check import check
 from robagg.cli.data import data_app
 from robagg.cli.demo import demo
 from robagg.cli.playground import playground
@@ -36,6 +37,7 @@ app.command()(demo)
 app.command()(run)
 app.command("sweep")(adapt(sweep))
 app.command()(show)
+app.command()(check)
 app.command()(verify)
 app.command()(replay)
 app.command()(watch)

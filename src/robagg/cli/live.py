@@ -14,8 +14,9 @@ from rich.text import Text
 
 from robagg.lab import Run, Watcher
 from robagg.lab.console import format_outcome
+from robagg.lab.lines import Record
 from robagg.lab.loading import flatten
-from robagg.lab.store import Record, Store
+from robagg.lab.store import Store
 from robagg.report.tables import tabulate
 
 REDRAW = 0.25
@@ -88,7 +89,7 @@ class LiveWatcher(Watcher):
             return None
         place = (self.last["method"], self.last["attack"])
         mine = {name: value for name, value in self.last.items() if name in ("task", "split", "n", "f")}
-        for table in tabulate(self.rows):
+        for table in tabulate(sorted(self.rows, key=lambda row: row.get("place") or 0)):
             if place in table.cells and mine.items() <= dict(table.group).items():
                 drawn = Table("", *map(str, table.columns), box=None)
                 for row in table.rows:

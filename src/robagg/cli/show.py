@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from robagg.cli.plugins import PluginFiles, load_plugins
-from robagg.lab.loading import flatten_all, read_runs
+from robagg.lab.loading import flatten, read_runs
 from robagg.report.formats import render, render_rows
+from robagg.report.page.build import tell_kind
 from robagg.report.rounds import describe_rounds, summarise_clients
 from robagg.report.tables import list_troubles, tabulate
 from robagg.server import read_journal
@@ -50,16 +51,15 @@ def show(
         robagg show runs/profile/digits.jsonl --columns minmax.scale
     """
     load_plugins(plugin)
-    contents = read_runs(store)
-    if not contents.records:
+    if tell_kind(store) == "journal":
         journal = read_journal(store)
-        if journal.rounds:
-            _note(f"{journal.strange} lines that are no round were skipped" if journal.strange else "")
-            typer.echo(_show_clients(describe_rounds(journal.rounds), summarise_clients(journal.rounds), form.value))
-            return
-    records, odd = flatten_all(contents)
-    for note in (*contents.notes, *odd):
+        _note(f"{journal.strange} lines that are no round were skipped" if journal.strange else "")
+        typer.echo(_show_clients(describe_rounds(journal.rounds), summarise_clients(journal.rounds), form.value))
+        return
+    contents = read_runs(store, without=("trace", "curve"))
+    for note in contents.notes:
         _note(note)
+    records = [flatten(record) for record in contents.records.values()]
     if not records:
         _note(f"{store} has no runs of this version")
         return

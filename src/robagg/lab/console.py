@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from robagg.lab.estimation import Estimate
+from robagg.lab.lines import Record
 from robagg.lab.run import Run
-from robagg.lab.store import Record
 from robagg.lab.sweeps import Summary, format_time
 from robagg.lab.watcher import Watcher
 

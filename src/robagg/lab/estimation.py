@@ -18,9 +18,10 @@ from robagg._core.checks import is_number
 from robagg.lab.execution import assemble, fix_threads
 from robagg.lab.executors.job import write_job
 from robagg.lab.executors.pool import run_pool
+from robagg.lab.lines import Record
 from robagg.lab.options import Options
 from robagg.lab.run import Run
-from robagg.lab.store import Record, Store, find_settled
+from robagg.lab.store import Store, find_settled
 from robagg.lab.watcher import Watcher
 from robagg.training import Federation, Loop, choose_device
 

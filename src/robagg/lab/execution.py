@@ -21,8 +21,8 @@ from robagg import kernels
 from robagg._version import __version__
 from robagg.data import Dataset
 from robagg.lab.checkpoint import Checkpoint
+from robagg.lab.lines import Record
 from robagg.lab.run import RESULTS_VERSION, Run
-from robagg.lab.store import Record
 from robagg.tasks.base import federate
 from robagg.training import Federation, Loop, Result, Settings, Trace, choose_device
 from robagg.training.trace import CURVES

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from robagg._core.checks import is_number, is_whole
 from robagg._core.registry import split_call
+from robagg.lab.contents import Contents
+from robagg.lab.lines import Record
 from robagg.lab.plugins import list_plugins
 from robagg.lab.run import shorten
-from robagg.lab.store import Contents, Record, Store
+from robagg.lab.store import Store
 
 
 def load(path: str | Path) -> list[Record]:
@@ -28,40 +34,81 @@ def load(path: str | Path) -> list[Record]:
         >>> [(row["mixers"], row["core"], row["rho"], row["rounds"]) for row in load(path)]
         [('nnm', 'tq', 0.5, 2), ('nnm', 'tq', 1.0, 2)]
     """
-    return flatten_all(read_runs(path))[0]
+    return [flatten(record) for record in read_runs(path).records.values()]
 
 
-def read_runs(path: str | Path) -> Contents:
-    """The records of a store that are of a run, of one source of their plugins; the notes say what is left out."""
+def read_runs(path: str | Path, *, without: Sequence[str] = ()) -> Contents:
+    """The records of a store that are of a run, of one source of their plugins; the notes say what is left out.
+
+    They come in the order of the sweep that made them, however many workers it had.
+
+    Args:
+        path: the store.
+        without: fields that are left out of the records, such as `trace`.
+    """
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no store at {path}")
-    contents = Store(path).read()
-    sound, notes = dict(contents.records), [*contents.notes]
+    contents = Store(path).read(without=without)
+    sound, notes = dict[str, Record](), [*contents.notes]
     for key, record in contents.records.items():
-        if lacking := [name for name in ("spec", "status", "accuracy", "diverged") if name not in record]:
-            notes.append(f"the record {key[:40]!r} is not understood: it lacks {', '.join(lacking)}")
-            del sound[key]
-    return keep_newest(Contents(sound, notes))
+        if fault := find_fault(record):
+            notes.append(f"the record {key[:40]!r} in line {contents.lines[key]} is left out: {fault}")
+        else:
+            sound[key] = record
+    ordered = sorted(sound.items(), key=lambda item: item[1].get("place") or 0)
+    return keep_newest(Contents(dict(ordered), notes, contents.lines))
 
 
-def flatten_all(contents: Contents) -> tuple[list[Record], list[str]]:
-    """The records without nesting, and a sentence for each that is not understood."""
-    flat, notes = [], []
-    for key, record in contents.records.items():
-        try:
-            flat.append(flatten(record))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            notes.append(f"the record {key[:40]!r} is not understood: {type(error).__name__}: {error}")
-    return flat, notes
+def find_fault(record: Record) -> str | None:
+    """What keeps a record from being one of a run, in a sentence; None: nothing does."""
+    spec = record.get("spec")
+    if not isinstance(spec, dict):
+        return "it lacks spec"
+    for part, kinds in ((spec, SPEC), (record, RECORD)):
+        for name, kind in kinds.items():
+            if name not in part and not kind.may_lack:
+                return f"it lacks {name}"
+            if name in part and not kind.holds(part[name]):
+                return f"{name} must be {kind.words}, got {part[name]!r:.40}"
+    return None
+
+
+class Kind(NamedTuple):
+    """What a field of a record must be."""
+
+    holds: Callable[[Any], bool]
+    words: str
+    may_lack: bool = False
+
+
+_TEXT = Kind(lambda value: isinstance(value, str), "a text")
+_COUNT = Kind(lambda value: is_whole(value) and value >= 0, "a whole number from 0 on")
+_ROUND = Kind(lambda value: value is None or is_whole(value), "a whole number or null")
+_NAMED = Kind(lambda value: isinstance(value, dict), "values by name", may_lack=True)
+SPEC = {"rule": _TEXT, "attack": _TEXT, "task": _TEXT, "split": _TEXT, "n": _COUNT, "f": _COUNT, "seed": _COUNT} | {
+    "settings": _NAMED._replace(may_lack=False)
+}
+RECORD = {
+    "status": Kind(lambda value: value in ("ok", "failed"), "ok or failed"),
+    "accuracy": Kind(lambda value: value is None or (is_number(value) and math.isfinite(value)), "a number or null"),
+    "diverged": _ROUND,
+    "place": _ROUND._replace(may_lack=True),
+    "plugins": _NAMED,
+    "environment": _NAMED,
+    "error": _TEXT._replace(may_lack=True),
+}
 
 
 def flatten(record: Record) -> Record:
-    """One record without nesting."""
+    """One record without nesting; a rule or a split whose text is none of ours is shown as it stands."""
     spec, environment = record["spec"], record.get("environment", {})
-    method = shorten(spec["rule"], spec["f"])
+    try:
+        method, rho = shorten(spec["rule"], spec["f"]), split_call(spec["split"], "split")[1].get("rho")
+    except ValueError:
+        method, rho = spec["rule"], None
     front, _, core = method.rpartition(" >> ")
     flat: Record = {name: value for name, value in spec.items() if name != "settings"} | spec["settings"]
-    flat |= {"method": method, "mixers": front, "core": core, "rho": split_call(spec["split"], "split")[1].get("rho")}
+    flat |= {"method": method, "mixers": front, "core": core, "rho": rho}
     flat |= {name: value for name, value in record.items() if name not in ("robagg", "spec", "environment")}
     return {**flat, "version": record["robagg"], **environment}
 

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from robagg.lab.run import RESULTS_VERSION
+from robagg.lab.contents import Contents, read_file, read_lines, refuse_special
+from robagg.lab.lines import DAMAGED, Record, read_line, write_line
 
 try:
     import fcntl
 except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
-Record = dict[str, Any]
-MARK = b'{"robagg":'
-"""How every record begins."""
-
 
 class StoreBusyError(RuntimeError):
     """Another process writes to the store."""
-
-
-@dataclass
-class Contents:
-    """What a store holds."""
-
-    records: dict[str, Record] = field(default_factory=dict)
-    """By key; a run that failed and was done again is there once, with its last record."""
-    notes: list[str] = field(default_factory=list)
-    """What was skipped, in sentences."""
 
 
 class Store:
@@ -43,7 +28,7 @@ class Store:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "runs.jsonl"
         >>> with Store(path) as store:
-        ...     store.append({"robagg": RESULTS_VERSION, "key": "a", "status": "ok"})
+        ...     store.append({"robagg": 1, "key": "a", "status": "ok"})
         >>> _ = path.write_bytes(path.read_bytes() + b'{"robagg":1,"key":"b","sta')
         >>> Store(path).read().notes
         ['the last line is torn after 26 bytes and is left out']
@@ -61,44 +46,28 @@ class Store:
         self.records: dict[str, Record] = {}
         self._file: BinaryIO | None = None
 
-    def read(self) -> Contents:
-        """Every record of this version; a store that does not exist is empty."""
-        contents, strange, versions = Contents(), list[int](), Counter[str]()
-        for number, line, ended in self._lines():
-            record = _parse(line)
-            if record is None and not ended and _is_ours(line):
-                contents.notes.append(f"the last line is torn after {len(line)} bytes and is left out")
-            elif record is None:
-                strange.append(number)
-            elif record["robagg"] != RESULTS_VERSION:
-                versions[str(record["robagg"])] += 1
-            elif contents.records.get(record["key"], {}).get("status") != "ok":
-                contents.records[record["key"]] = record
-        for version, count in versions.items():
-            contents.notes.append(
-                f"{count} line{'s are' * (count > 1) or ' is'} of results version {version} and left out; "
-                f"this is version {RESULTS_VERSION}"
-            )
-        if strange:
-            listed = ", ".join(map(str, strange[:8])) + ", ..." * (len(strange) > 8)
-            contents.notes.append(f"lines that are no record were skipped: {listed}")
-        return contents
+    def read(self, *, without: Sequence[str] = ()) -> Contents:
+        """Every record of this version, without the fields named; a store that does not exist is empty."""
+        return read_file(self.path, without)
 
     def __enter__(self) -> Store:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = not self.path.exists()
+        refuse_special(self.path)
         self._file = self.path.open("ab+", buffering=0)
         try:
             _lock(self._file, self.path)
             if fresh:
                 _sync_folder(self.path.parent)
+            before = self.read()  # refuses a file that is no store before a byte is written to it
             self.notes = self._repair(self._file)
-            contents = self.read()
+            contents = self.read() if self.notes else before
+            self.records = contents.records
+            self.notes += contents.notes
+            self._take_in()
         except BaseException:
             self._close()
             raise
-        self.records = contents.records
-        self.notes += contents.notes
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -111,9 +80,7 @@ class Store:
         key = record["key"]
         if self.records.get(key, {}).get("status") == "ok":
             raise ValueError(f"the store has a result for the run {key} already")
-        line = json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        if not line.startswith(MARK):
-            raise ValueError(f"a record must begin with its version, {MARK.decode()}..., got {line[:40].decode()}...")
+        line = write_line(record)
         size, written = self._file.seek(0, os.SEEK_END), 0
         try:
             while written < len(line):
@@ -124,29 +91,58 @@ class Store:
             if written < len(line) or isinstance(error, OSError):
                 self._file.truncate(size)  # half a line, as on a full disk, would be in the next one's way
                 self.records.pop(key, None)
+            if isinstance(error, OSError):
+                raise type(error)(error.errno, self._keep_beside(line, key, error)) from error
             raise
+
+    def _keep_beside(self, line: bytes, key: str, error: OSError) -> str:
+        """Put a record that the store cannot take into another file; what is said of it."""
+        said = f"the store {self.path} cannot be written ({error.strerror or error})"
+        for place in (self._beside, Path(tempfile.gettempdir(), self._beside.name)):
+            try:
+                with place.open("ab") as file:
+                    size = file.tell()
+                    try:
+                        file.write(line)
+                        file.flush()
+                        os.fsync(file.fileno())
+                    except OSError:
+                        os.truncate(place, size)
+                        raise
+            except OSError:
+                continue
+            how = "the next sweep takes it in" if place == self._beside else f"append that file to {self.path.name}"
+            return f"{said}; the finished run {key} is kept in {place}: when there is space, {how}"
+        return f"{said}, nor can a file beside it: the finished run {key} is lost, make space and run it again"
+
+    @property
+    def _beside(self) -> Path:
+        return self.path.with_name(self.path.name + ".unsaved")
+
+    def _take_in(self) -> None:
+        """Append the records that a full disk kept out."""
+        if not self._beside.is_file():
+            return
+        found = Store(self._beside).read().records
+        for key, record in found.items():
+            if self.records.get(key, {}).get("status") != "ok":
+                self.append(record)
+        self._beside.unlink()
+        self.notes.append(f"{len(found)} run{'s' * (len(found) != 1)} kept in {self._beside.name} taken in")
 
     def _close(self) -> None:
         if self._file is not None:
             self._file.close()
         self._file = None
 
-    def _lines(self) -> Iterator[tuple[int, bytes, bool]]:
-        """(number, bytes, whether a newline ended it) of each line that is not empty."""
-        if self.path.exists():
-            with self.path.open("rb") as file:
-                for number, line in enumerate(file, start=1):
-                    if line.strip():
-                        yield number, line.rstrip(b"\r\n"), line.endswith(b"\n")
-
     def _repair(self, file: BinaryIO) -> list[str]:
         """Make the file end in a newline, so that the next record has a line of its own."""
         last = None
-        for _, line, ended in self._lines():
+        for _, line, ended in read_lines(self.path):
             last = None if ended else line
         if last is None:
             return []
-        if _parse(last) is None and _is_ours(last):
+        if read_line(last) == DAMAGED:
             file.truncate(file.seek(0, os.SEEK_END) - len(last))
             notes = [f"the last line was torn after {len(last)} bytes and is cut off"]
         else:
@@ -160,19 +156,6 @@ class Store:
 def find_settled(records: Mapping[str, Record], *, retry: bool = True) -> set[str]:
     """Keys of runs that need not be done again: those with a result, and without `retry` those that failed too."""
     return {key for key, record in records.items() if record.get("status") == "ok" or not retry}
-
-
-def _parse(line: bytes) -> Record | None:
-    """The record that a line is."""
-    try:
-        record = json.loads(line) if line.startswith(MARK) else None
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) and isinstance(record.get("key"), str) else None
-
-
-def _is_ours(line: bytes) -> bool:
-    return line.startswith(MARK) or MARK.startswith(line)
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

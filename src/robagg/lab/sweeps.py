@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,9 +11,10 @@ from robagg.lab import checkpoint
 from robagg.lab.executors import Executor
 from robagg.lab.executors.here import run_here
 from robagg.lab.executors.pool import run_pool
+from robagg.lab.lines import Record
 from robagg.lab.options import Options
 from robagg.lab.run import Run
-from robagg.lab.store import Record, Store, find_settled
+from robagg.lab.store import Store, find_settled
 from robagg.lab.watcher import Watcher
 from robagg.training import choose_device
 
@@ -87,7 +88,8 @@ def sweep(
         settled = find_settled(opened.records, retry=retry)
         todo = [run for run in unique if run.key not in settled]
         summary = Summary(len(unique), len(unique) - len(todo))
-        writer = _Writer(opened, watcher, summary, options)
+        places = {run.key: place for place, run in enumerate(unique)}
+        writer = _Writer(opened, watcher, summary, options, places)
         for note in opened.notes:
             writer.say(note)
         if len(unique) < len(runs):
@@ -125,8 +127,10 @@ def format_time(seconds: float) -> str:
 class _Writer(Watcher):
     """Puts each record into the store, and each sentence into the summary, before the sweep's own watcher has them."""
 
-    def __init__(self, store: Store, watcher: Watcher, summary: Summary, options: Options) -> None:
-        self.store, self.watcher, self.summary = store, watcher, summary
+    def __init__(
+        self, store: Store, watcher: Watcher, summary: Summary, options: Options, places: Mapping[str, int]
+    ) -> None:
+        self.store, self.watcher, self.summary, self.places = store, watcher, summary, places
         self.checkpoints = Path(options.checkpoints or "")
 
     def start(self, run: Run) -> None:
@@ -140,6 +144,7 @@ class _Writer(Watcher):
         self.watcher.say(text)
 
     def finish(self, run: Run, record: Record) -> None:
+        record["place"] = self.places[run.key]  # runs end in any order, and tables have the sweep's
         self.store.append(record)
         checkpoint.clean(self.checkpoints, run.key)
         self.watcher.finish(run, record)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from robagg.lab.lines import Record
 from robagg.lab.run import Run
-from robagg.lab.store import Record
 
 
 class Watcher:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from robagg.attacks import ALIE, IPM
-from robagg.lab.store import Record, Store
+from robagg.lab.lines import Record
+from robagg.lab.store import Store
 from robagg.paper.claims import Finding
 from robagg.paper.experiment import QUICK_SETTINGS, Experiment, Place, Plan, place_store
 from robagg.paper.experiments import EXPERIMENTS

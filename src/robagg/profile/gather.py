@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from robagg.attacks import attacks
-from robagg.lab.store import Record
+from robagg.lab.lines import Record
 from robagg.profile.families import Family
 from robagg.profile.plan import CONTROL, Profile
 from robagg.report.tables import Cell, sum_up

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from robagg.lab import Options, Run, Store, Summary, Watcher, sweep
-from robagg.lab.store import Record
+from robagg.lab.lines import Record
 from robagg.profile.families import FAMILIES, PLAIN, Family
 
 NEAR = 10.0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from typing import Any
 
 from robagg.lab.console import align
+from robagg.report.names import label
 from robagg.report.tables import Cell, Table
 
 FORMATS = ("terminal", "markdown", "latex", "csv")
@@ -48,10 +50,13 @@ def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
         column: max((c.mean or 0.0 for (_, k), c in table.cells.items() if k == column and not c.failed), default=None)
         for column in table.columns
     }
-    head = [table.axes[0], *(_label(column, table.axes[1]) for column in table.columns), *(["worst"] if least else [])]
+    worsts = [cell.mean or 0.0 for row in table.rows if (cell := table.find_worst(row)) and _is_whole(table, row)]
+    group, display = dict(table.group), form == "latex"
+    titles = [label(column, table.axes[1], group, display=display) for column in table.columns]
+    head = [table.axes[0], *titles, *(["worst"] if least else [])]
     lines = []
     for row in table.rows:
-        line = [_label(row, table.axes[0])]
+        line = [label(row, table.axes[0], group, display=display)]
         for column in table.columns:
             cell = table.cells.get((row, column))
             sound = cell is not None and not cell.failed and not cell.word and cell.mean == best[column]
@@ -59,8 +64,10 @@ def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
             line.append(_format_cell(cell, digits, form, bold))
         if least:
             cell = table.find_worst(row)
-            whole = all(_is_known(table.cells.get((row, column))) for column in table.columns)
-            text = _format_cell(cell, digits, form, False, spread=False)
+            whole = _is_whole(table, row)
+            best_worst = whole and cell is not None and not cell.word and cell.mean == max(worsts)
+            bold = form != "terminal" and len(table.rows) > 1 and best_worst
+            text = _format_cell(cell, digits, form, bold, spread=False)
             line.append(text if whole or cell is None or cell.word else f"{text}*")
         lines.append(line)
     return "\n".join(
@@ -81,19 +88,21 @@ def _format_cell(cell: Cell | None, digits: int, form: str, bold: bool, spread: 
 
 def _explain(table: Table, worst: bool) -> list[str]:
     partial = [cell for cell in table.cells.values() if not cell.word]
-    missing = not all(_is_known(table.cells.get((row, column))) for row in table.rows for column in table.columns)
+    empty = [c for r in table.rows for k in table.columns if not _is_known(c := table.cells.get((r, k)))]
+    reasons = ["some failed"] * any(c is not None and c.failed for c in empty)
+    reasons += ["some have no result yet"] * any(c is None or not c.failed for c in empty)
     notes = ["† some seeds diverged and count as 0"] if any(c.diverged for c in partial) else []
     notes += ["‡ some seeds failed and are not in the mean"] if any(c.failed for c in partial) else []
-    return notes + (["* of the cells there are; some have no result yet"] if missing and worst else [])
+    return notes + ([f"* of the cells there are; {' and '.join(reasons)}"] if reasons and worst else [])
+
+
+def _is_whole(table: Table, row: Any) -> bool:
+    """Whether every cell of a row has a result of all its runs."""
+    return all(_is_known(table.cells.get((row, column))) for column in table.columns)
 
 
 def _is_known(cell: Cell | None) -> bool:
     return cell is not None and bool(cell.accuracies) and not cell.failed
-
-
-def _label(value: object, axis: str) -> str:
-    """A row's or a column's name; a setting that a record does not name is the task's, and some splits have no rho."""
-    return str(value) if value is not None else "-" if axis == "rho" else "default"
 
 
 def _comment(note: str, form: str) -> str:
@@ -108,9 +117,6 @@ def _draw(title: str, head: list[str], lines: list[list[str]]) -> str:
 
 
 def _typeset(title: str, head: list[str], lines: list[list[str]]) -> str:
-    def escape(text: str) -> str:
-        return text.replace("_", r"\_").replace("%", r"\%").replace("#", r"\#").replace(">>", r"$\gg$")
-
     body = [rf"{escape(line[0])} & {' & '.join(line[1:])} \\" for line in lines]
     return "\n".join(
         [
@@ -124,6 +130,17 @@ def _typeset(title: str, head: list[str], lines: list[list[str]]) -> str:
             r"\end{tabular}",
         ]
     )
+
+
+def escape(text: str) -> str:
+    """A text in which LaTeX finds no command.
+
+    >>> print(escape("nnm >> my_rule{a & 50%}"))
+    nnm $\\gg$ my\\_rule\\{a \\& 50\\%\\}
+    """
+    commands = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    commands |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    return "".join(commands.get(sign, sign) for sign in text).replace(">>", r"$\gg$").replace("<", r"$<$")
 
 
 def _list_cells(tables: Sequence[Table]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from robagg.attacks.strength import ByFormula
 
 _SPEC = ("task", "split", "n", "f", "attack", "method")
 _OURS = (
-    "rule mixers core rho seed key status finished accuracy diverged done curve notes plugins trace seconds version "
-    "robagg python torch numpy device device_name threads kernels error traceback"
+    "rule mixers core rho seed key place status finished accuracy diverged done curve notes plugins trace seconds "
+    "version robagg python torch numpy device device_name threads kernels error traceback"
 )
 """Columns of a flat record that are no setting."""
 
@@ -113,7 +114,10 @@ def _part_strength(records: Sequence[Mapping[str, Any]], axis: str) -> list[Mapp
     attack, _, parameter = axis.partition(".")
     found: list[Mapping[str, Any]] = []
     for record in records:
-        name, given = split_call(record["attack"], "attack")
+        try:
+            name, given = split_call(record["attack"], "attack")
+        except ValueError:  # a text that is none of ours
+            continue
         if fold(name) == fold(attack):
             rest = ", ".join(f"{key}={value!r}" for key, value in given.items() if key != parameter)
             value = given[parameter] if parameter in given else _read_default(record, parameter)
@@ -162,6 +166,8 @@ def _hide_rho(record: Mapping[str, Any]) -> Any:
 
 
 def _freeze(value: Any) -> Any:
+    if isinstance(value, dict):
+        return json.dumps(value, sort_keys=True)
     return tuple(_freeze(item) for item in value) if isinstance(value, list | tuple) else value
 
 

@@ -7,10 +7,10 @@ import traceback
 from typing import Any
 
 from robagg.lab.execution import describe_failure, execute
+from robagg.lab.lines import Record
 from robagg.lab.options import Options
 from robagg.lab.plugins import load_entry_points, load_plugin
 from robagg.lab.run import Run
-from robagg.lab.store import Record
 from robagg.training.trainer import Progress
 
 

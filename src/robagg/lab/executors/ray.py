@@ -12,9 +12,9 @@ from typing import Any
 
 from robagg.lab.execution import describe_failure
 from robagg.lab.executors.job import do_job, prepare, write_job
+from robagg.lab.lines import Record
 from robagg.lab.options import Options
 from robagg.lab.run import Run
-from robagg.lab.store import Record
 from robagg.lab.watcher import Watcher
 
 

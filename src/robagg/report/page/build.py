@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from robagg._version import __version__
-from robagg.lab.store import MARK as STORE_MARK
+from robagg.lab.contents import refuse_special
+from robagg.lab.lines import MARK as STORE_MARK
 from robagg.report.bundle import allow, bundle, fill, read
 from robagg.report.page.gather import gather
 from robagg.report.page.gather_rounds import gather_rounds
@@ -68,6 +69,7 @@ def write_report(
 
 def tell_kind(path: Path) -> str:
     """Whether a file is a store or a journal; anything else is refused."""
+    refuse_special(path)
     if not list_files(path):
         raise FileNotFoundError(f"there is no store and no journal at {path}")
     empty = True

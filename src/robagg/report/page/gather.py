@@ -14,8 +14,8 @@ from robagg._core.checks import is_number
 from robagg._core.registry import Registry, split_call
 from robagg._core.rule import stages
 from robagg.attacks import attacks
+from robagg.lab.lines import Record
 from robagg.lab.loading import flatten, read_runs
-from robagg.lab.store import Record
 from robagg.report.page.labels import LabelCounts
 from robagg.training.trace import CURVES
 
@@ -65,11 +65,7 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
 
 def describe(record: Record) -> dict[str, Any]:
     """One run in a line: its spec, and what came of it; without the traceback and the home folder."""
-    spec = record["spec"]
-    try:
-        flat = flatten(record)
-    except ValueError:  # names that are none of ours are shown as they stand
-        flat = {"method": str(spec["rule"]), "mixers": "", "core": str(spec["rule"]), "rho": None}
+    spec, flat = record["spec"], flatten(record)
     run: dict[str, Any] = {name: str(spec[name]) for name in ("rule", "attack", "task", "split")}
     run |= {name: int(spec[name]) for name in ("n", "f", "seed")}
     run |= {name: flat[name] for name in ("method", "mixers", "core", "rho")}
