@@ -136,7 +136,7 @@ class Deployment:
             time.sleep(0.5)
 
     def _wait_for_port(self, port: int) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while True:
             with socket.socket() as s:
                 if s.connect_ex(("127.0.0.1", port)) == 0:

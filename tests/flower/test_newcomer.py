@@ -58,13 +58,13 @@ def test_one_line_changed_and_the_broken_client_is_no_more_than_a_line_in_the_lo
     command = ["flwr", "run", str(app), "test", "--stream", "--federation-config", "num-supernodes=5"]
     with Deployment(tmp_path, 0, [], programs=programs) as deployment:
         deployment.start("before", *command)
-        deployment.wait_until("before", "the model is", 200)
+        deployment.wait_until("before", "the model is", 600)
         change(app)
         deployment.start("after", *command)
-        deployment.wait_until("after", "the model is", 200)
+        deployment.wait_until("after", "the model is", 600)
         add_momentum(app)
         deployment.start("momentum", *command)
-        deployment.wait_until("momentum", "the model is", 200)
+        deployment.wait_until("momentum", "the model is", 600)
         assert "the model is [nan" in deployment.said("before")
         assert "the model is [3.0, 3.0, 3.0, 3.0]" in deployment.said("after")
         assert "rejected: not finite" in deployment.said("after")

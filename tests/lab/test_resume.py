@@ -82,7 +82,7 @@ def test_kill_9_in_the_middle_of_24_runs(file: Path, undisturbed: dict[str, Any]
         workers = find_workers(process.pid)
         process.kill()
         process.wait()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while any(Path(f"/proc/{pid}").exists() for pid in workers):
             assert time.monotonic() < deadline, "workers must not outlive the one who started them"
             time.sleep(0.05)
@@ -104,8 +104,8 @@ def test_ctrl_c_stops_workers_too_and_the_same_command_goes_on(tmp_path: Path) -
         time.sleep(0.01)
     workers = find_workers(process.pid)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
-    deadline = time.monotonic() + 10
+    assert process.wait(timeout=120) == 130
+    deadline = time.monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
         assert time.monotonic() < deadline, "workers must be gone"
         time.sleep(0.05)

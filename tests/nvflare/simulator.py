@@ -1,28 +1,35 @@
-"""NVFlare's simulator for tests: it waits longer for its sites, and is started again where one of them did not start.
+"""NVFlare's simulator for tests: its sites start, or all of it is started again.
 
-The simulator's own command gives the process of a site 60 seconds to listen at a port that it chose long before, and
-goes on without a site that does not: the first round then waits for it until the round's own time is over.
+The simulator takes a free port for each site and lets go of it before the site's process, much later, listens there.
+Now and then somebody else has the port by then, or the simulator meets somebody else at it, and on a slow machine the
+process may take longer than it is given. The site is missing then, and the first round waits for it until its time is
+over.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
+import re
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psutil
-from nvflare.private.fed.app.simulator import simulator
+from nvflare.private.fed.app.simulator import simulator, simulator_runner
 
 SITE_DID_NOT_START = (
-    "Failed to create connection to the child process",
-    "Address already in use",
-    "Could not connect to the server cell",
-    "cannot sync with",
+    r"Failed to create connection to the child process",
+    r"Address already in use",
+    r"Could not connect to the server cell",
+    r"cannot sync with \S+ Runner",
+    r"(?:Communication error with|Subprocess died for) client (?P<site>[^\s:,]+)",
 )
 """What NVFlare, and nothing of robagg, says of a site that takes no part from the beginning."""
 STARTS, DEADLINE = 4, 900.0
@@ -66,11 +73,16 @@ class Simulator:
     def wait_until(self, done: Callable[[], bool]) -> None:
         """Wait for something that comes about while the run goes on."""
         end = time.monotonic() + DEADLINE
+        look = time.monotonic()
         while not done():
-            if self._misses_a_site() and self.starts < STARTS:
-                self.kill()
-                self.start()
-            assert self.process.poll() in (None, 0) and time.monotonic() < end, self.said()[-3000:]
+            ended = self.process.poll() is not None
+            if ended or time.monotonic() > look:
+                look = time.monotonic() + 1
+                if self.starts < STARTS and self._misses_a_site():
+                    self.kill()
+                    self.start()
+                else:
+                    assert not ended and look < end, self.said()[-3000:]
             time.sleep(0.02)
 
     def finish(self) -> str:
@@ -84,11 +96,30 @@ class Simulator:
 
     def _misses_a_site(self) -> bool:
         said = self.said()
-        return any(text in said for text in SITE_DID_NOT_START)
+        for found in re.finditer("|".join(SITE_DID_NOT_START), said):
+            site = found["site"]
+            if site is None or f"Finished one task run for client: {site} " not in said:
+                return True
+        return False
+
+
+PORTS = count(10_000 + 20 * (os.getpid() % 1000))
+"""Below those that the system gives out by itself, and others for each process."""
+
+
+def choose_ports(number: int) -> list[int]:
+    """Ports that nobody listens at, nor did for a moment to find them."""
+    found: list[int] = []
+    while len(found) < number:
+        port = next(PORTS)
+        with socket.socket() as s:
+            if s.connect_ex(("localhost", port)) != 0:
+                found.append(port)
+    return found
 
 
 class PatientRunner(simulator.SimulatorRunner):  # type: ignore[misc,unused-ignore]
-    """The simulator with another time for a site's process to listen: a setting that its command has no option for."""
+    """The simulator with a longer time for a site's process to listen, which its command has no option for."""
 
     def _generate_args(self, *args: Any, **kwargs: Any) -> Any:
         settings = super()._generate_args(*args, **kwargs)
@@ -98,6 +129,7 @@ class PatientRunner(simulator.SimulatorRunner):  # type: ignore[misc,unused-igno
 
 if __name__ == "__main__":
     simulator.SimulatorRunner = PatientRunner
+    simulator_runner.get_open_ports = choose_ports
     parser = argparse.ArgumentParser()
     simulator.define_simulator_parser(parser)
     sys.exit(simulator.run_simulator(parser.parse_args()))

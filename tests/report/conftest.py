@@ -33,7 +33,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed, so axe-core cannot be had")
     folder = tmp_path_factory.mktemp("axe")
-    done = subprocess.run(["npm", "pack", "axe-core"], cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["npm", "pack", "axe-core"], cwd=folder, capture_output=True, text=True, timeout=300)
     if done.returncode:
         pytest.skip("axe-core cannot be had from the registry")
     with tarfile.open(next(folder.glob("*.tgz"))) as archive:

@@ -16,6 +16,7 @@ class Reader:
         self.context = browser.new_context(**{"viewport": DESK, "accept_downloads": True} | options)
         self.page = self.context.new_page()
         self.complaints: list[str] = []
+        self.page.set_default_timeout(120_000)
         self.page.on("console", lambda said: self.complaints.append(said.text) if said.type != "log" else None)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda asked: self._check(asked.url))

@@ -18,6 +18,7 @@ from robagg.report.watch import WatchServer
 
 pytestmark = pytest.mark.slow
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+playwright.expect.set_options(timeout=60_000)
 
 
 @pytest.fixture
