@@ -82,7 +82,7 @@ class Simulator:
                     self.kill()
                     self.start()
                 else:
-                    assert not ended and look < end, self.said()[-3000:]
+                    assert done() or (not ended and look < end), self.said()[-3000:]
             time.sleep(0.02)
 
     def finish(self) -> str:
