@@ -485,6 +485,26 @@ def test_the_loop_of_the_filters_is_that_of_the_reference(n: int, standout: floa
             torch.testing.assert_close(got, wanted, rtol=1e-6, atol=1e-7)
 
 
+def test_the_loop_of_the_filters_goes_through_mapped_matrices_in_turn() -> None:
+    x = torch.randn(5, 9, 30, dtype=F64, generator=torch.Generator().manual_seed(2))
+    grams, levels, votes = x @ x.mT, torch.arange(5, dtype=F64), torch.ones(9, dtype=F64)
+
+    def one(gram: Tensor, level: Tensor) -> Tensor:
+        left = kernels.weigh_down(gram, votes, 2, level, 14)
+        assert left is not None
+        return left
+
+    wanted = torch.stack([one(gram, level) for gram, level in zip(grams, levels, strict=True)])
+    assert torch.equal(torch.vmap(one)(grams, levels), wanted)
+    assert torch.equal(torch.vmap(one, in_dims=(2, 0))(grams.movedim(0, 2), levels), wanted)
+
+    def none(gram: Tensor) -> Tensor:  # a stack of stacks is left to torch
+        assert kernels.weigh_down(gram, votes, 2, levels[0], 14) is None
+        return gram
+
+    assert torch.equal(torch.vmap(torch.vmap(none))(grams[None]), grams[None])
+
+
 def test_the_last_vector_has_what_the_others_leave_of_one(isa: str) -> None:
     x, point = draw(6, 5000), draw(1, 5000)[0]
     weights = torch.linspace(-1, 1.5, 6, dtype=F64)

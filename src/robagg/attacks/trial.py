@@ -88,7 +88,8 @@ def _try_by_distances(rule: Rule, span: Span, tries: Tensor) -> tuple[Tensor, Te
     stacks = torch.cat(points, dim=1)
     n = h + tries.shape[1]
     grams = stacks @ span.gram @ stacks.mT
-    weights = map_over(lambda gram: weigh(rule, gram, n), grams)
+    many = map_over if isinstance(rule.core, GramRule) and rule.core.maps_well else do_in_turn
+    weights = many(lambda gram: weigh(rule, gram, n), grams)
     moved = (weights[:, None] @ stacks)[:, 0]
     product = moved @ span.gram
     return (product * moved).sum(1), product + span.gram[h]
@@ -99,7 +100,11 @@ def map_over(function: Callable[[Tensor], Tensor], batch: Tensor) -> Tensor:
     try:
         return torch.vmap(function)(batch)
     except Exception:  # what is wrong with the rule itself is raised again in turn
-        return torch.stack([function(item) for item in batch])
+        return do_in_turn(function, batch)
+
+
+def do_in_turn(function: Callable[[Tensor], Tensor], batch: Tensor) -> Tensor:
+    return torch.stack([function(item) for item in batch])
 
 
 def _try_on_rows(view: View, rule: Rule, span: Span, tries: Tensor) -> tuple[Tensor, Tensor]:

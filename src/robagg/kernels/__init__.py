@@ -152,12 +152,13 @@ def weigh_down(gram: Tensor, votes: Tensor, f: float, level: Tensor, steps: int)
 
     The first rows of `gram` count, as many as there are votes.
     """
-    if _only_reference() or _is_mapped(gram):
+    mapped = _is_mapped(gram)
+    if _only_reference() or (mapped and not _is_stack(gram)):
         return None
-    if gram.is_cuda and len(votes) <= cuda.MOST and cuda.available():
+    if gram.is_cuda and not mapped and len(votes) <= cuda.MOST and cuda.available():
         return cuda_filter.weigh_down(gram, votes, f, level, steps)
     if gram.device.type == "cpu" and len(votes) <= cpu_filter.MOST and cpu_filter.available():
-        return cpu_filter.weigh_down(gram, votes, f, level, steps)
+        return (cpu_filter.weigh_down_each if mapped else cpu_filter.weigh_down)(gram, votes, f, level, steps)
     return None
 
 
@@ -204,6 +205,12 @@ def _is_mapped(gram: Tensor) -> bool:
     """Whether it is a stack of matrices under vmap, which has no memory of its own to point at."""
     mapped: bool = torch._C._functorch.is_functorch_wrapped_tensor(gram)
     return mapped
+
+
+def _is_stack(gram: Tensor) -> bool:
+    """Whether it is mapped once, and nothing more: neither stacks of stacks nor derivatives."""
+    functorch = torch._C._functorch
+    return functorch.is_batchedtensor(gram) and not _is_mapped(functorch.get_unwrapped(gram))
 
 
 @cache

@@ -38,7 +38,6 @@ class CAF(GramRule):
         arXiv:2505.01874.
     """
 
-    maps_well: ClassVar[bool] = False
     f: F = None
     takes_weights: ClassVar[bool] = True
 

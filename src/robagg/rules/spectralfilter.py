@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from robagg._core.checks import read_positive
 from robagg._core.filtering import filter_rows
@@ -50,7 +49,6 @@ class SpectralFilter(GramRule):
         arXiv:2505.01874 (CAF).
     """
 
-    maps_well: ClassVar[bool] = False
     f: F = None
     standout: float = 3.0
 
