@@ -107,8 +107,9 @@ class _Means:
 
     def __init__(self, profile: Profile, rule: str, records: Mapping[str, Record]) -> None:
         self.profile, self.rule, self.records = profile, rule, records
-        self.groups: dict[Family | str, list[float]] = {family: [*family.strengths] for family in profile.families}
-        self.groups |= {attack: [] for attack in profile.plain}
+        # Those without a strength come first, as the optimal attacker takes longest: at the end it would go on alone.
+        self.groups: dict[Family | str, list[float]] = {attack: [] for attack in profile.plain}
+        self.groups |= {family: [*family.strengths] for family in profile.families}
 
     def list_attacks(self, group: Family | str) -> list[str]:
         return [group] if isinstance(group, str) else [group.spell(strength) for strength in self.groups[group]]
