@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -160,10 +161,11 @@ def caf(rows: Rows, f: float, standout: float = 0.0, votes: Sequence[float] | No
     x = np.array(rows, dtype=float)
     n = len(x)
     c, steps, gap, taken = np.ones(n) if votes is None else np.array(votes, dtype=float), [], math.inf, 0
-    pairs = sorted(squared(a, b) for i, a in enumerate(rows) for b in rows[:i])
-    nearest = pairs[: int((n - f) * (n - f - 1) // 2)]
-    level = standout * math.fsum(nearest) / (2 * len(nearest)) / (n - 1) if nearest else 0.0
-    while f and c.sum() > n - 2 * f and (not standout or taken < 2 * f + 10):
+    part = math.fsum((k / n) ** 2 for k in c)
+    level = standout * pair_variance(rows, c.tolist(), f) * part / max(1 - part, 1e-9)
+    lost = sum(held < 2 * f for held in accumulate(sorted(k for k in c if k)))
+    most_steps = 10 + (2 * f if votes is None else lost + 1)
+    while f and c.sum() > n - 2 * f and (not standout or taken < most_steps):
         mu = c @ x / c.sum()
         away = x - mu
         values, vectors = np.linalg.eigh(away.T @ (away * c[:, None]) / c.sum())
@@ -193,6 +195,23 @@ def caf(rows: Rows, f: float, standout: float = 0.0, votes: Sequence[float] | No
     if len(steps) > 1:
         gap = min(gap, relative_gap(steps[0][0], steps[1][0]))
     return steps[0][1], gap
+
+
+def pair_variance(rows: Rows, votes: Sequence[float], f: float) -> float:
+    """Half the mean squared distance of the nearest pairs, each as often as the product of its votes.
+
+    As many pairs as rows with all but f of the votes have, if these are the heaviest.
+    """
+    rest, honest = sum(votes) - f, []
+    for k in sorted(votes, reverse=True):
+        honest.append(min(k, rest - math.fsum(honest)))
+    pairs = math.fsum(a * b for i, a in enumerate(honest) for b in honest[:i])
+    near = sorted((squared(a, b), votes[i] * votes[j]) for i, a in enumerate(rows) for j, b in enumerate(rows[:i]))
+    left, total = pairs, 0.0
+    for gap, count in near:
+        total += min(count, left) * gap / 2
+        left -= min(count, left)
+    return total / pairs if pairs > 1e-9 else 0.0
 
 
 def rfa(rows: Rows, iterations: int = 10, smoothing: float = 0.1) -> Vector:

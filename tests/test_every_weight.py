@@ -94,9 +94,10 @@ def follow(rule: Rule, x: Tensor, votes: list[int], seed: int = 0) -> tuple[list
             margins += [least_gap([oracle.squared(a, b) for b in voting]) for a in voting]
             margins.append(gap(scores, 1) if core.name() == "krum" else least_gap(scores))
             value = (oracle.krum if core.name() == "krum" else oracle.multikrum)(many, f)
-        case "caf":
-            n = len(voting)
-            value, near = oracle.caf(voting, f * n / total, votes=[k * n / total for k in votes if k])
+        case "caf" | "spectralfilter":
+            n = len(rows)
+            standout = getattr(core, "standout", 0.0)
+            value, near = oracle.caf(rows, f * n / total, standout, [k * n / total for k in votes])
             margins.append(near)
         case "rfa":
             value = oracle.rfa(many, core.iterations, core.smoothing)
@@ -451,9 +452,5 @@ def test_a_rule_of_ones_own_that_knows_no_votes_says_so() -> None:
     assert close(Learned(f=0)(x, weights=weights, max_weight=1.0), Learned(f=0)(many), 1e-9)
 
 
-def test_every_rule_and_pre_aggregator_of_ours_takes_weights_but_one() -> None:
-    """What SpectralFilter's level is with votes is not defined yet."""
-    ours = {name: cls for name, cls in stages.classes().items() if cls.__module__.startswith("robagg.")}
-    assert [name for name, cls in ours.items() if not cls.takes_weights] == ["spectralfilter"]
-    with pytest.raises(ValueError, match="spectralfilter must count clients by their votes"):
-        ra.SpectralFilter()(draw_rows(5, 3), weights=[1, 2, 3, 4, 5])
+def test_every_rule_and_pre_aggregator_of_ours_takes_weights() -> None:
+    assert all(cls.takes_weights for cls in stages.classes().values() if cls.__module__.startswith("robagg."))

@@ -1,6 +1,6 @@
-"""Twelve hospitals with 0.6 % to 30 % of the digits, two Byzantine: FedAvg, TQ and CAF with weights and without.
+"""Twelve hospitals with 0.6 % to 30 % of the digits, two Byzantine: FedAvg and rules with weights and without.
 
-python docs/scripts/hospitals.py prints the table of docs/rules.md, as Markdown; half a minute of one core.
+python docs/scripts/hospitals.py prints the table of docs/rules.md, as Markdown; a minute of one core.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ WAYS: dict[str, Aggregate] = {
     "TQ, weighted": lambda x, sizes: ra.TQ(f=F)(x, weights=sizes),
     "CAF, unweighted": lambda x, sizes: ra.CAF(f=F)(x),
     "CAF, weighted": lambda x, sizes: ra.CAF(f=F)(x, weights=sizes),
+    "SpectralFilter, unweighted": lambda x, sizes: ra.SpectralFilter(f=F)(x),
+    "SpectralFilter, weighted": lambda x, sizes: ra.SpectralFilter(f=F)(x, weights=sizes),
 }
 ATTACKS = {
     "nobody": lambda honest: None,

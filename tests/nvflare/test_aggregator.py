@@ -6,9 +6,10 @@ import json
 import logging
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -178,12 +179,19 @@ def test_a_job_holds_every_argument(tmp_path: Path) -> None:
     assert ra.parse(again.rule) == ra.NNM(f=2) >> ra.TQ(f=2, iterations=7)
 
 
+@dataclass(frozen=True)
+class Alike(ra.TQ):
+    """TQ for clients that all count alike."""
+
+    takes_weights: ClassVar[bool] = False
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ({"rule": "no-rule"}, "no-rule"),
         ({"rule": ra.TQ(f=2), "f": 3}, "f"),
-        ({"rule": "spectralfilter", "weighted": True}, "takes_weights"),
+        ({"rule": Alike(), "weighted": True}, "takes_weights"),
         ({"rule": "tq", "warn_after": (5, 3)}, "warn_after"),
     ],
 )

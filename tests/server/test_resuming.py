@@ -6,14 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 
-import robagg
+import robagg as ra
 from robagg.server import Failure, Reputation, RobustServer, read_journal, verify_journal
 from robagg.server.files import write_state
 
@@ -60,7 +61,7 @@ def go_on(folder: str, rounds: int = 6) -> RobustServer:
 def test_a_server_killed_at_any_write_loses_and_doubles_no_round(tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     whole = go_on(str(tmp_path / "whole"))
-    source = str(Path(robagg.__file__).parents[1])
+    source = str(Path(ra.__file__).parents[1])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([source, str(Path(__file__).parents[1])])}
     for where in ("state", "line"):
         folder = tmp_path / where
@@ -186,6 +187,13 @@ def test_a_quarantine_leaves_a_client_out_and_ends() -> None:
     assert (server.clients["site-6"].rejected, server.clients["site-6"].quarantined) == (2, 1)
 
 
+@dataclass(frozen=True)
+class Alike(ra.TQ):
+    """TQ for clients that all count alike."""
+
+    takes_weights: ClassVar[bool] = False
+
+
 def test_a_reputation_weighs() -> None:
     server = RobustServer("mean(max_weight=1.0)", reputation=Reputation("weight", decay=0.5))
     model = {"w": torch.zeros(3)}
@@ -196,6 +204,6 @@ def test_a_reputation_weighs() -> None:
     assert weights["site-6"] == pytest.approx(0.5 / 6.5) and weights["site-0"] == pytest.approx(1 / 6.5)
     assert torch.allclose(result.model["w"], torch.full((3,), 0.5 / 6.5))
     with pytest.raises(ValueError, match="must count clients by their votes to take weights"):
-        RobustServer("spectralfilter", reputation="weight")
+        RobustServer(Alike(), reputation="weight")
     with pytest.raises(ValueError, match="effect must be one of report, weight, quarantine, got 'ban'"):
         RobustServer("tq", reputation="ban")

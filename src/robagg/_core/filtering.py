@@ -29,8 +29,13 @@ def filter_rows(sketch: Sketch, standout: float = 0.0) -> Weights:
     """
     n, f = sketch.n, sketch.f * sketch.vote
     votes = sketch.count(torch.ones(n, dtype=torch.float64, device=sketch.gram.device)) * sketch.vote
-    variance = estimate_variance(sketch.pairwise(), f)
-    level = variance * (standout / max(n - 1, 1))
+    if sketch.votes is None:
+        variance = estimate_variance(sketch.pairwise(), f)
+        level = variance * (standout / max(n - 1, 1))
+    else:
+        variance = estimate_weighted_variance(sketch.pairwise(), votes, f)
+        share = (votes / n).square().sum()
+        level = variance * standout * share / (1 - share).clamp(min=OUT)
     steps = count_steps(sketch) + (REFINE if f and standout else 0)
     left = kernels.weigh_down(sketch.gram, votes, f, level, steps)
     if left is None:
@@ -92,6 +97,22 @@ def estimate_variance(squared: Tensor, f: float) -> Tensor:
     honest = int(n - f + SLACK)
     count = honest * (honest - 1) // 2
     return squared[i, j].sort().values[:count].sum() / max(2 * count, 1)
+
+
+def estimate_weighted_variance(squared: Tensor, votes: Tensor, f: float) -> Tensor:
+    """The same () where rows have votes (n,), and a pair counts the product of its two.
+
+    Honest rows that hold all but f votes have the fewest pairs where they are the heaviest.
+    """
+    i, j = torch.tril_indices(len(squared), len(squared), -1, device=squared.device)
+    nearest, order = squared[i, j].sort()
+    ends = votes.sort(descending=True).values.cumsum(dim=0).clamp(max=votes.sum() - f)
+    held = ends.diff(prepend=ends.new_zeros(1))
+    pairs = (ends[-1].square() - held.square().sum()) / 2
+    pairs = pairs.where(pairs > OUT, 0.0)  # one client may hold all of it, but for rounding
+    counted = (votes[i] * votes[j])[order].cumsum(dim=0).clamp(max=pairs)
+    taken = counted.diff(prepend=counted.new_zeros(1))
+    return (taken * nearest).sum() / (2 * pairs).clamp(min=OUT)
 
 
 def examine(gram: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from robagg._core.checks import read_positive
 from robagg._core.filtering import filter_rows
@@ -28,8 +29,9 @@ class SpectralFilter(GramRule):
         c_i <- c_i (1 - (1 - b) t_i / max_j t_j),    t_i = <x_i - mu, v>^2,    b = min(1/2, level / lambda)
 
     and the value is the weighted mean of the step with the least `lambda`. f = 0 gives the mean. There are 2f + 10
-    steps at most. CAF is the same with `level = 0`: it goes on though nothing stands out, and each step takes the whole
-    weight of a row.
+    steps at most. With client weights `c_i = n p_i` at first, a pair counts as much as the product of its two, and
+    `1 / (n-1)` is `q / (1-q)` with `q = sum_i p_i^2`. CAF is the same with `level = 0`: it goes on though nothing
+    stands out, and each step takes the whole weight of a row.
 
     Args:
         f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
@@ -50,6 +52,7 @@ class SpectralFilter(GramRule):
     """
 
     f: F = None
+    takes_weights: ClassVar[bool] = True
     standout: float = 3.0
 
     def __post_init__(self) -> None:
