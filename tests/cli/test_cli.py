@@ -201,6 +201,12 @@ def test_data_split_shows_who_holds_what(tmp_path: Path) -> None:
         (("worst-case", "cm", "--tau", "true"), "rule must be TQ or Huber, without pre-aggregators"),
         (("worst-case", "cm", "--honest", "odd"), "honest rows must be one of gaussian"),
         (("worst-case", "tq", "--honest", "half", "--tau", "true"), "--honest must come without --tau and --start"),
+        (
+            ("worst-case", "cm", "--n", "1000000000"),
+            "n times d must be at most 100,000 in a search, got n=1,000",
+        ),
+        (("worst-case", "cm", "--honest", "half", "--n", "1000000000"), "n times d must be at most 100,000"),
+        (("run", "--seed", "-1", "--rounds", "1"), "seed must be a whole number from 0 on, got -1"),
         (("worst-case", "cm", "--start", "far"), "rule must be an iterative rule"),
         (("paper", "fig1", "--no-run", "--seeds", "2"), "fig1 trains nothing: leave out --seeds, --no-run"),
         (("paper", "theorem2", "--dry-run", "--store", "x.jsonl"), "theorem2 trains nothing: leave out --store"),

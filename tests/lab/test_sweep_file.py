@@ -26,6 +26,13 @@ def test_the_paper_s_table3_is_a_file_of_under_15_lines() -> None:
     assert {run.effective.rounds for run in runs} == {1500}
 
 
+def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "latin.toml"
+    file.write_bytes(b"rules = ['t\xffq']")
+    with pytest.raises(ValueError, match=r"latin\.toml must be TOML in UTF-8"):
+        read_sweep(file)
+
+
 @pytest.mark.parametrize("file", sorted((EXAMPLES / "sweeps").glob("*.toml")), ids=lambda path: path.stem)
 def test_every_example_can_be_read(file: Path) -> None:
     assert read_sweep(file).runs
@@ -113,7 +120,14 @@ def test_grids_join_and_overlap_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("rules = [", "is not TOML"),
+        ("rules = [", "must be TOML in UTF-8, got a file that is not"),
+        (f"rules = {'[' * 5000}{']' * 5000}", "must be TOML in UTF-8, got a file that is not: maximum recursion"),
+        ("rules = 'tq'\nstore = 3", "store must be the path of a file, got 3"),
+        ("rules = 'tq'\nplugins = 3", "plugins must be paths of files, such as plugins = .*, got 3"),
+        ("rules = 'tq'\ngrid = []", "headed .*grid.., with two brackets, got grid = .."),
+        ("rules = 'tq'\nn = 1000000000000", "n must be at most 1,000,000, got 1,000,000,000,000"),
+        ("rules = 'tq'\nsettings.schedule = [[10, 0.1]]", "schedule must be .share of the rounds from 0 to 1, factor"),
+        ("rules = 'tq'\nsettings.schedule = [[-1, 0.1]]", "schedule must be .share of the rounds from 0 to 1, factor"),
         ("attacks = ['ipm']", "a sweep must have rules"),
         ("rules = 'tq'\natacks = ['ipm']", "did you mean 'attacks'"),
         ("rules = 'tq'\nrule = 'cm'", "given once, got it in two spellings"),

@@ -18,6 +18,7 @@ from rich.text import Text
 from robagg._core.rule import parse as parse_rule
 from robagg.attacks import parse as parse_attack
 from robagg.cli.plugins import PluginFiles, load_plugins
+from robagg.cli.threads import Threads, set_threads
 from robagg.splits import splits
 from robagg.tasks.base import federate, tasks
 from robagg.training import Loop, Result
@@ -41,6 +42,7 @@ def run(
     evaluate_every: Annotated[int | None, typer.Option(help="rounds between evaluations")] = None,
     seed: Annotated[int, typer.Option()] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    threads: Threads = None,
     data: Annotated[Path | None, typer.Option(help="folder of the data; default $ROBAGG_DATA, or a cache")] = None,
     plugin: PluginFiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON, for programs")] = False,
@@ -56,6 +58,7 @@ def run(
         robagg run --task digits --rule tq --attack bf --split "dirichlet(alpha=0.1)" --json
     """
     load_plugins(plugin)
+    set_threads(threads)
     what = tasks.parse(task)
     given = {
         "rounds": rounds,

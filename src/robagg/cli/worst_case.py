@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -12,8 +14,10 @@ from rich.table import Table
 
 from robagg._core.rule import Rule, parse
 from robagg.cli.plugins import PluginFiles, load_plugins
+from robagg.cli.threads import Threads, set_threads
 from robagg.rules import TQ, Huber
 from robagg.worst_case import HONEST, Placed, WorstCase, find_worst_case, find_worst_positions
+from robagg.worst_case.search import Watch
 
 
 def worst_case(
@@ -33,6 +37,7 @@ def worst_case(
             help=f"Search among given honest rows, {', '.join(HONEST)} or all; d is then 40, the budget 10,000."
         ),
     ] = None,
+    threads: Threads = None,
     plugin: PluginFiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the stacks.")] = False,
 ) -> None:
@@ -50,6 +55,7 @@ def worst_case(
         robagg worst-case spectralfilter --f 6 --honest all
     """
     load_plugins(plugin)
+    set_threads(threads)
     n = (11 if honest is None else 20) if n is None else n
     f = (n - 1) // 2 if f is None else f
     chain = parse(rule, f=f)
@@ -64,10 +70,11 @@ def worst_case(
             _show_placed(placed)
         return
     d, budget = 2 if d is None else d, 200_000 if budget is None else budget
-    found = [
-        find_worst_case(chain, n, f, d, budget=_ration(budget, one), seed=seed, tau=radius, start=one)
-        for radius, one in _choose(chain, tau, start)
-    ]
+    found = []
+    for radius, one in _choose(chain, tau, start):
+        share = _ration(budget, one)
+        with _follow(f"{radius} tau, from {one}", share, quiet=as_json) as watch:
+            found.append(find_worst_case(chain, n, f, d, budget=share, seed=seed, tau=radius, start=one, watch=watch))
     if as_json:
         typer.echo(json.dumps([one.to_dict() for one in found], indent=2))
     else:
@@ -75,13 +82,20 @@ def worst_case(
 
 
 def _search_among(kind: str, rule: Rule, n: int, f: int, d: int, budget: int, seed: int, *, quiet: bool) -> Placed:
+    with _follow(kind, budget, quiet=quiet) as watch:
+        return find_worst_positions(rule, kind, n, f, d, budget=budget, seed=seed, watch=watch)
+
+
+@contextmanager
+def _follow(title: str, budget: int, *, quiet: bool) -> Iterator[Watch]:
+    """A bar with the worst ratio so far."""
     with Progress(console=Console(stderr=True), disable=quiet, transient=True) as progress:
-        task = progress.add_task(kind, total=budget)
+        task = progress.add_task(title, total=budget)
 
         def watch(done: int, worst: float) -> None:
-            progress.update(task, completed=done, description=f"{kind}: {worst:.3g}")
+            progress.update(task, completed=done, description=f"{title}: {worst:.3g}")
 
-        return find_worst_positions(rule, kind, n, f, d, budget=budget, seed=seed, watch=watch)
+        yield watch
 
 
 def _show_placed(placed: list[Placed]) -> None:

@@ -26,6 +26,9 @@ from robagg.training import Settings
 RESULTS_VERSION = 1
 """Raised whenever our numbers change, so that old results are not taken for new ones."""
 
+MOST = 1_000_000
+"""The most clients of a run."""
+
 Overrides = tuple[tuple[str, Any], ...]
 
 
@@ -77,6 +80,8 @@ class Run:
             if not is_whole(value) or value < 0:
                 raise ValueError(f"{name} must be a whole number from 0 on, got {value!r}")
             self._put(name, int(value))
+        if self.n > MOST:
+            raise ValueError(f"n must be at most {MOST:,}, got {self.n:,}")
         for name in ("attack", "task", "split"):
             self._put(name, str(getattr(self, name)))
         self._put("n", self.n or self.parts.task.n)

@@ -66,10 +66,15 @@ def read_sweep(path: str | Path, *, plugins: Sequence[str | Path] = (), store: s
         raise FileNotFoundError(f"there is no sweep file at {file}")
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{file} is not TOML: {error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{file} must be TOML in UTF-8, got a file that is not: {error}") from error
     listed = content.pop("plugins", [])
-    named = [file.parent / plugin for plugin in ([listed] if isinstance(listed, str) else listed)]
+    listed = [listed] if isinstance(listed, str) else listed
+    if not isinstance(listed, list) or not all(isinstance(plugin, str) for plugin in listed):
+        raise ValueError(f"{file}: plugins must be paths of files, such as plugins = ['mine.py'], got {listed!r}")
+    if not isinstance(content.get("store", ""), str):
+        raise ValueError(f"{file}: store must be the path of a file, got {content['store']!r}")
+    named = [file.parent / plugin for plugin in listed]
     paths = list(dict.fromkeys(str(Path(plugin).resolve()) for plugin in [*named, *plugins]))
     load_entry_points()
     for plugin in paths:
@@ -77,7 +82,7 @@ def read_sweep(path: str | Path, *, plugins: Sequence[str | Path] = (), store: s
     target = Path(store or content.pop("store", f"runs/{file.stem}.jsonl"))
     content.pop("store", None)
     blocks = content.pop("grid", [{}])
-    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+    if not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):
         raise ValueError(f"{file}: a grid must be headed [[grid]], with two brackets, got grid = {blocks!r}")
     try:
         above = _read_axes(content)

@@ -26,7 +26,7 @@ def write_strength(attack: str, n: Any = None, f: Any = None) -> str:
         known = attacks.parse(attack)
     except (TypeError, ValueError):  # of a plugin that is not loaded
         return attack
-    own = [field for field in dataclasses.fields(known) if field.name in type(known).__annotations__]  # type: ignore[arg-type]
+    own = [field for field in dataclasses.fields(known) if field.name in type(known).__annotations__]
     strength = own[0] if own else None
     if strength is None or strength.name in given:
         return attack

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from robagg._core.rule import Rule
 from robagg._core.rule import parse as parse_rule
@@ -27,7 +28,7 @@ LOSSES: dict[str, Loss] = {
 
 def train(
     model: nn.Module,
-    clients: Sequence[tuple[Any, Any]],
+    clients: Sequence[Any],
     rule: Rule | str,
     attack: Attack | str = "none",
     *,
@@ -45,7 +46,8 @@ def train(
 
     Args:
         model: any `nn.Module`; it is copied, and the trained copy is in the result.
-        clients: each client's (x, y), as tensors or arrays.
+        clients: each client's (x, y), as tensors or arrays, or its Dataset, or a DataLoader, which is read once; a
+            loader's own batches, order and changes of samples from pass to pass do not count.
         rule: a rule or its text; a text that names no f gets this function's.
         attack: what the last f clients do, or its text.
         f: how many clients are Byzantine.
@@ -66,7 +68,7 @@ def train(
         True
     """
     dtype = find_dtype(model)
-    data = [(_read(x, dtype), _read_labels(y, dtype)) for x, y in clients]
+    data = [_read_client(i, client, dtype) for i, client in enumerate(clients)]
     if not data:
         raise ValueError("clients must be one or more, got none")
     if isinstance(loss, str) and loss not in LOSSES:
@@ -92,6 +94,28 @@ def train(
     if held is not None and held[1].is_floating_point():
         raise ValueError(f"labels of the test set must be whole numbers, got {held[1].dtype}")
     return Loop(federation, held, progress=progress).run()
+
+
+def _read_client(i: int, client: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """What a client holds, as tensors: a pair, or all samples of a data set or of what a loader gives in one pass."""
+    if isinstance(client, DataLoader):
+        x, y = _join(torch.cat, [*client])
+    elif isinstance(client, Dataset):
+        x, y = _join(torch.stack, [client[k] for k in range(len(client))])  # type: ignore[arg-type]
+    elif isinstance(client, tuple | list) and len(client) == 2:
+        x, y = client
+    else:
+        got = f"{len(client)} parts" if isinstance(client, tuple | list) else type(client).__name__
+        raise ValueError(f"client {i} must be (x, y), a Dataset or a DataLoader, got {got}")
+    return _read(x, dtype), _read_labels(y, dtype)
+
+
+def _join(join: Callable[[list[Tensor]], Tensor], parts: list[Any]) -> tuple[Tensor, Tensor]:
+    """Samples or batches (x, y) as one pair."""
+    if not parts:
+        return torch.empty(0), torch.empty(0)
+    x, y = (join([torch.as_tensor(part[k]) for part in parts]) for k in (0, 1))
+    return x, y
 
 
 def _read(values: Any, dtype: torch.dtype) -> Tensor:

@@ -21,6 +21,7 @@ from robagg.models import batchnorm
 from robagg.models.flat import Flat
 from robagg.training import seeds
 from robagg.training.evaluate import measure_accuracy
+from robagg.training.faults import name_client
 from robagg.training.gradients.choose import choose_engine
 from robagg.training.gradients.looped import Loss, Work
 from robagg.training.gradients.protocol import Engine
@@ -52,6 +53,8 @@ class Federation:
         n = len(clients)
         if not is_whole(f) or not 0 <= f < n:
             raise ValueError(f"f must be a whole number from 0 to n-1, so that a client is honest, got n={n}, f={f}")
+        if not is_whole(seed) or seed < 0:
+            raise ValueError(f"seed must be a whole number from 0 on, got {seed!r}")
         self.n, self.f, self.h = n, f, n - f
         self.asked_count = settings.count_asked(n)
         for stage in rule.stages:
@@ -69,13 +72,20 @@ class Federation:
         with Attribution(attack, "poison"):
             data += [attack.poison(*clients[self.h + k], classes=classes, k=k) for k in self.wanting]
         self.shards = Shards(data, self.device)
+        self.loss_of = loss
         self.active = [*range(self.h), *(self.h + k for k in self.wanting)]
         self.rate = torch.tensor(settings.rate, device=self.device, dtype=self.w.dtype)
         with on(self.device):
             work = Work(loss, settings.local_steps, self.rate)
-            self.gradients: Engine = choose_engine(
-                self.model, self.flat, self.w, work, shards=self.shards, precision=settings.precision
-            )
+            try:
+                self.gradients: Engine = choose_engine(
+                    self.model, self.flat, self.w, work, shards=self.shards, precision=settings.precision
+                )
+            except Exception as error:
+                first = self.shards.offsets
+                raise name_client(
+                    self.model, loss, self.active, self.shards.x[first], self.shards.y[first], error
+                ) from error
         self.momenta = Momenta(self.flat, self.w, n, f, settings.momentum, wanted=bool(self.wanting))
         self.sent = self.momenta.sent
         purposes = ("batches", "attack", "rule", "augment")
@@ -162,7 +172,10 @@ class Federation:
         if self.augment is not None:
             x = self.augment(x, self.random["augment"])
         self.momenta.busy = busy
-        losses, statistics = self.gradients.fill(x, y, self.momenta)
+        try:
+            losses, statistics = self.gradients.fill(x, y, self.momenta)
+        except Exception as error:
+            raise name_client(self.model, self.loss_of, busy, x, y, error) from error
         return losses[: sum(i < self.h for i in busy)], statistics
 
     def _note(self, who: list[int], asked: list[int], weights: Tensor, outcome: Outcome) -> None:

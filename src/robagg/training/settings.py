@@ -44,7 +44,7 @@ class Settings:
             ("batch", whole, _counts(self.batch)),
             ("momentum", "a number from 0 to below 1", is_number(self.momentum) and 0 <= self.momentum < 1),
             ("rate", "a number above 0 that float32 holds", is_number(self.rate) and 0 < self.rate < 2.0**128),
-            ("schedule", "(share of the rounds, factor) pairs of numbers", _is_schedule(self.schedule)),
+            ("schedule", "(share of the rounds from 0 to 1, factor) pairs of numbers", _is_schedule(self.schedule)),
             ("local_steps", whole, _counts(self.local_steps)),
             ("share", "a number above 0, 1 at most", is_number(self.share) and 0 < self.share <= 1),
             ("evaluate_every", f"{whole}, or None", self.evaluate_every is None or _counts(self.evaluate_every)),
@@ -55,7 +55,7 @@ class Settings:
             if not fine:
                 raise ValueError(f"{name} must be {wanted}, got {getattr(self, name)!r}")
         for at in (at for at, _ in self.schedule if at < 1):
-            if not abs(rate := self.rate_at(max(0, math.ceil(at * self.rounds)))) < 2.0**128:
+            if not abs(rate := self.rate_at(math.ceil(at * self.rounds))) < 2.0**128:
                 raise ValueError(f"the schedule must leave a rate that float32 holds, got {rate} from {at} on")
 
     def change(self, given: Mapping[str, Any]) -> Settings:
@@ -93,5 +93,6 @@ def _is_finite(value: object) -> bool:
 
 def _is_schedule(value: object) -> bool:
     return isinstance(value, list | tuple) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_finite, pair)) for pair in value
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_finite, pair)) and 0 <= pair[0] <= 1
+        for pair in value
     )

@@ -68,7 +68,9 @@ class Loop:
     def run(self, *, resume: Checkpoint | None = None) -> Result:
         """All rounds; `resume` takes up what `checkpoint` was last given, at an evaluation."""
         device = self.federation.device
-        with on(device), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        devices = [device] if device.type == "cuda" else []
+        # A caller's no_grad or inference_mode is not for training.
+        with torch.inference_mode(False), torch.enable_grad(), on(device), torch.random.fork_rng(devices):
             # Dropout draws from the global generator, which is given back as it was.
             torch.manual_seed(self.federation.dropout_seed)
             return self._run(resume)

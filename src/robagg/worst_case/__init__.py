@@ -16,7 +16,7 @@ from robagg.worst_case.evaluate import Evaluate, check_walk, evaluate_batch, eva
 from robagg.worst_case.found import Growth, WorstCase
 from robagg.worst_case.honest import HONEST, draw_honest
 from robagg.worst_case.placed import Placed, find_worst_positions
-from robagg.worst_case.search import Shape, search
+from robagg.worst_case.search import MOST, Shape, Watch, search
 
 __all__ = [
     "HONEST",
@@ -46,6 +46,7 @@ def find_worst_case(
     seed: int = 0,
     tau: str = "estimated",
     start: str = "median",
+    watch: Watch | None = None,
 ) -> WorstCase:
     """Search for the stack on which a rule is farthest from the honest mean, in roots of the honest variance.
 
@@ -65,6 +66,7 @@ def find_worst_case(
         tau: "true" takes TQ's and Huber's tau from the honest mean and variance, as the paper's theorems do.
         start: "far" lets the search choose the start of a walking rule too, up to 100 roots of Var away, and gives the
             walk the steps that Theorem 3 asks for from there.
+        watch: is called as the search goes on, with how many stacks were looked at and the worst ratio so far.
 
     Example:
         >>> find_worst_case("cm", 5, 1, budget=3000).verdict
@@ -98,7 +100,7 @@ def find_worst_case(
         return (aggregate(points, evaluate) - centre).square().sum(dim=1) / variance
 
     generator = torch.Generator().manual_seed(seed)
-    found, _, used = search(lambda points: measure(points, quick), shape, budget, generator)
+    found, _, used = search(lambda points: measure(points, quick), shape, budget, generator, watch)
     worst = found[:LAST]
     # A row on the very edge of tau may fall on either side of it: what counts is what the public rule says.
     ratios = measure(worst, sure)
@@ -157,6 +159,8 @@ def _check(chain: Rule, n: int, f: int, d: int, budget: int, tau: str, start: st
             raise TypeError(f"{name} must be a whole number, got {value!r}")
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
+    if n * d > MOST:
+        raise ValueError(f"n times d must be at most {MOST:,} in a search, got n={n:,}, d={d:,}")
     if n < 2 * f + 1:
         raise ValueError(f"n must be at least 2f+1, got n={n}, f={f}")
     if start not in ("median", "far"):

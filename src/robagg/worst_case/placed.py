@@ -16,6 +16,7 @@ from robagg.worst_case.evaluate import evaluate_batch
 from robagg.worst_case.families import FAMILIES, Draw, place
 from robagg.worst_case.found import Growth
 from robagg.worst_case.honest import draw_honest
+from robagg.worst_case.search import MOST, Watch
 
 STARTS = 0.15
 """The share of the budget that goes to placing rows, before they are moved."""
@@ -24,9 +25,6 @@ CHILDREN = 8
 GENERATIONS = ((0.0, 32), (0.35, 12), (0.7, 4))
 """How many placements are moved on, from which share of the budget."""
 TENFOLD = 4
-
-Watch = Callable[[int, float], None]
-"""Called with how many stacks were looked at and the worst ratio so far."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +94,8 @@ def find_worst_positions(
     for name, value, least in (("n", n, 3), ("f", f, 1), ("d", d, 2), ("budget", budget, len(FAMILIES))):
         if not is_whole(value) or value < least:
             raise ValueError(f"{name} must be a whole number from {least} on, got {value!r}")
+    if n * d > MOST:
+        raise ValueError(f"n times d must be at most {MOST:,} in a search, got n={n:,}, d={d:,}")
     if n < 2 * f + 1:
         raise ValueError(f"n must be at least 2f+1, got n={n}, f={f}")
     chain = parse(rule, f=f)

@@ -16,6 +16,10 @@ FAR = 1e3
 CHAINS = 256
 SHARE_OF_STARTS = 0.25
 
+MOST = 100_000
+"""The most numbers of a stack, of which hundreds are moved at once."""
+Watch = Callable[[int, float], None]
+"""Called with how many stacks were looked at and the worst ratio so far."""
 Score = Callable[[Tensor], Tensor]
 """Points (B, n+a, d), scaled to honest mean 0 and Var 1, to the squared error (B,)."""
 
@@ -35,10 +39,12 @@ class Shape:
         return self.h + self.f + (self.reach > 0)
 
 
-def search(score: Score, shape: Shape, budget: int, generator: torch.Generator) -> tuple[Tensor, Tensor, int]:
+def search(
+    score: Score, shape: Shape, budget: int, generator: torch.Generator, watch: Watch | None = None
+) -> tuple[Tensor, Tensor, int]:
     """The points (CHAINS, rows, d) of the worst chains, worst first, their scores, and how many were looked at."""
     starts = max(CHAINS, int(budget * SHARE_OF_STARTS))
-    points, scores = _begin(score, shape, starts, generator)
+    points, scores = _begin(score, shape, starts, generator, watch)
     used = starts
     while used + CHAINS <= budget:
         done = used / budget
@@ -48,6 +54,8 @@ def search(score: Score, shape: Shape, budget: int, generator: torch.Generator) 
         points = torch.where(better[:, None, None], trial, points)
         scores = torch.where(better, new, scores)
         used += CHAINS
+        if watch is not None:
+            watch(used, float(scores.max()))
         # Now and then the worse half goes on from the better half, so that late steps refine what was found.
         if int(used / budget * 12) > int(done * 12):
             order = scores.argsort(descending=True)
@@ -58,7 +66,11 @@ def search(score: Score, shape: Shape, budget: int, generator: torch.Generator) 
     return points[order], scores[order], used
 
 
-def _begin(score: Score, shape: Shape, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def _begin(
+    score: Score, shape: Shape, count: int, generator: torch.Generator, watch: Watch | None
+) -> tuple[Tensor, Tensor]:
+    used = 0
+
     points = torch.empty(0, shape.rows, shape.d, dtype=torch.float64)
     scores = torch.empty(0, dtype=torch.float64)
     for size in [CHAINS] * (count // CHAINS) + ([count % CHAINS] if count % CHAINS else []):
@@ -67,6 +79,9 @@ def _begin(score: Score, shape: Shape, count: int, generator: torch.Generator) -
         scores = torch.cat([scores, _score(score, drawn)])
         best = scores.argsort(descending=True)[:CHAINS]
         points, scores = points[best], scores[best]
+        used += size
+        if watch is not None:
+            watch(used, float(scores.max()))
     return points, scores
 
 
