@@ -260,6 +260,28 @@ def write_rounds() -> str:
     )
 
 
+def write_many() -> str:
+    found = need("cpu-many")
+    names = {"tq": "TQ", "spectralfilter": "SpectralFilter"}
+    rows = []
+    for size in found["rules"]["tq"]["ms"]:
+        row = [size]
+        for rule in names:
+            ms = found["rules"][rule]["ms"]
+            row += [f"{ms[size]:.2f}", f"{ms['1'] / ms[size]:.2f}"]
+        rows.append(row)
+    head = ["runs together", *(text for name in names.values() for text in (f"{name}, ms", "times as many"))]
+    what = (
+        f"`python benchmarks/many.py`: a round of one of {found['runs']} runs of digits (n=20, f=6) on one core, where "
+        "the gradients of several runs are one batch. All else is done as for a run alone, with the same draws."
+    )
+    why = (
+        "The clients of one run are a batch already, so a batch of a few runs gains less than two times, one of many "
+        "nothing. A sweep therefore puts no runs together on a CPU: `--workers` does one on each core."
+    )
+    return f"{wrap(what)}\n{tabulate(head, rows)}{tell_busy(found)}\n{wrap(why)}"
+
+
 def write_gradients() -> str:
     found = need("gpu-gradients")
     wanted = {
@@ -381,6 +403,9 @@ that were made faster since; and again with initial weights that differ by a par
 The same cells of TQ. tf32 is the default on a GPU; `precision="bfloat16"` is faster.
 
 {write_precision()}
+### Many small runs on a CPU
+
+{write_many()}
 ### Several runs at once on one GPU
 
 {need("gpu-together")["task"]}, on one {need("gpu-together")["device"]}.

@@ -23,6 +23,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "cpu-kinds": ("kinds.py",),
     "cpu-memory": ("memory.py",),
     "cpu-rounds": ("rounds.py",),
+    "cpu-many": ("many.py",),
     "cpu-flower-1.2M": ("flower.py",),
 }
 """File -> what writes it."""
