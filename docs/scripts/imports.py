@@ -135,6 +135,11 @@ def draw(packages: dict[str, set[str]]) -> str:
         y, size = height - ROW * (high + 1), ROW * (high - low + 1)
         lines.append(f'<rect y="{y}" width="{width}" height="{size}" fill="{("#eef2fb", "#f8f9fd")[k % 2]}"/>')
         lines.append(f'<text x="10" y="{y + size / 2 + 4:g}" font-size="12" fill="#555">{title}</text>')
+    aside = [place[part] for part in BESIDE if part in place]
+    left, top = min(x for x, _ in aside) - 59, min(y for _, y in aside) - 44
+    bottom = max(y for _, y in aside) + 24
+    lines.append(f'<rect x="{left:g}" y="{top:g}" width="{width - left - 6:g}" height="{bottom - top:g}" fill="#fff"/>')
+    lines.append(f'<text x="{left + 12:g}" y="{top + 19:g}" font-size="12" fill="#555">beside the floors</text>')
     for part in sorted(edges):
         for other in sorted(edges[part]):
             (x, y), (u, v) = place[part], place[other]
