@@ -59,7 +59,7 @@ class Sketch:
 
     def centre(self) -> Tensor:
         """Coefficients (n+a,) of the centre itself: the median, where the rule asked for it."""
-        return torch.zeros(len(self.gram), dtype=torch.float64, device=self.gram.device)
+        return torch.zeros(self.gram.shape[0], dtype=torch.float64, device=self.gram.device)
 
     def at(self, anchor: str) -> Tensor:
         """Coefficients (n+a,) of an anchor."""

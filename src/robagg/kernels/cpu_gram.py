@@ -28,7 +28,7 @@ def walk(
     """The whole loop of a rule; arguments and results as of `cuda_gram.walk`, and votes as of `Sketch`."""
     library = load()
     assert library is not None
-    size, gram = len(gram), gram.contiguous()
+    size, gram = gram.shape[0], gram.contiguous()
     # One block for all that is written: coefficients, distances, tau, scratch.
     room = torch.empty(6 * size + n + 1, dtype=torch.float64, device="cpu")
     outside = torch.empty(n, dtype=torch.bool, device="cpu")

@@ -119,7 +119,7 @@ def combine(
 
 def complete(coefficients: Tensor, count: int) -> Tensor:
     """One coefficient a vector: the last, where it is missing, makes the sum 1."""
-    if len(check_count(coefficients, count)) == count:
+    if check_count(coefficients, count).shape[0] == count:
         return coefficients
     coefficients = coefficients.double()
     return torch.cat([coefficients, 1 - coefficients.sum()[None]])
@@ -127,8 +127,8 @@ def complete(coefficients: Tensor, count: int) -> Tensor:
 
 def check_count(coefficients: Tensor, count: int) -> Tensor:
     """The coefficients, if they are as many as the vectors or one fewer."""
-    if not count - 1 <= len(coefficients) <= count:
-        raise ValueError(f"coefficients for {count} vectors must be {count - 1} or {count}, got {len(coefficients)}")
+    if not count - 1 <= (given := coefficients.shape[0]) <= count:
+        raise ValueError(f"coefficients for {count} vectors must be {count - 1} or {count}, got {given}")
     return coefficients
 
 
