@@ -18,7 +18,9 @@ from robagg.cli.app import app, run_app
 from robagg.lab.plugins import forget
 
 COMMANDS = (
+    "check",
     "demo",
+    "doctor",
     "run",
     "sweep",
     "show",

@@ -13,6 +13,7 @@ from robagg.cli.catalogue import list_names
 from robagg.cli.check import check
 from robagg.cli.data import data_app
 from robagg.cli.demo import demo
+from robagg.cli.doctor import doctor
 from robagg.cli.playground import playground
 from robagg.cli.replay import replay
 from robagg.cli.report import report
@@ -47,6 +48,7 @@ app.command("paper")(adapt(paper))
 app.command()(report)
 app.command()(playground)
 app.command("list")(list_names)
+app.command()(doctor)
 app.add_typer(data_app, name="data")
 
 

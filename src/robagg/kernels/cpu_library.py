@@ -43,22 +43,35 @@ class Filter(ctypes.Structure):
     )
 
 
-@functools.cache
 def load() -> ctypes.CDLL | None:
     """The library beside this file, or None where it is missing, does not load, or is of another version."""
+    opened = _open()
+    return None if isinstance(opened, str) else opened
+
+
+def explain() -> str:
+    """Why the library is not there, in a sentence; empty where it is."""
+    opened = _open()
+    return opened if isinstance(opened, str) else ""
+
+
+@functools.cache
+def _open() -> ctypes.CDLL | str:
     path = Path(__file__).with_name("_cpu.dylib" if sys.platform == "darwin" else "_cpu.so")
+    if not path.exists():
+        return "it was not built: there was no C compiler when robagg was installed"
     try:
         library = ctypes.CDLL(str(path))
         if library.robagg_abi() != _ABI:
-            return None
+            return "it is of another version of robagg: install robagg again"
         library.robagg_run.argtypes = [ctypes.POINTER(Job)]
         library.robagg_walk.argtypes = [ctypes.POINTER(Walk)]
         library.robagg_walk.restype = None
         if hasattr(library, "robagg_filter"):
             library.robagg_filter.argtypes = [ctypes.POINTER(Filter)]
             library.robagg_filter.restype = None
-    except (OSError, AttributeError):
-        return None
+    except (OSError, AttributeError) as error:
+        return f"it does not load: {error}"
     return library
 
 

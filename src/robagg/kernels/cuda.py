@@ -69,11 +69,20 @@ plans = {
 @cache
 def available() -> bool:
     """Whether these kernels run here: Triton and an NVIDIA device, or Triton's interpreter."""
+    return not explain()
+
+
+def explain() -> str:
+    """Why these kernels do not run here, in a sentence; empty where they do."""
     try:
         import triton  # noqa: F401
     except ImportError:
-        return False
-    return os.environ.get("TRITON_INTERPRET") == "1" or (torch.cuda.is_available() and torch.version.cuda is not None)
+        return "Triton is not installed"
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return ""
+    if torch.version.cuda is None:
+        return "this torch is built without CUDA"
+    return "" if torch.cuda.is_available() else "torch finds no NVIDIA GPU"
 
 
 def sketch(
