@@ -5,9 +5,11 @@ STAMP = $(VENV)/.installed
 FULL = $(VENV)/.installed-for-slow-tests
 NVFLARE = .venv-nvflare/.installed
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+PEFT = .venv-peft/.installed
 NVFLARE_PIP = .venv-nvflare/bin/pip install --quiet --disable-pip-version-check -c constraints.txt
+PEFT_PIP = .venv-peft/bin/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-nvflare lint format bench paper-docs docs clean
+.PHONY: demo test test-slow test-nvflare test-peft lint format bench paper-docs docs clean
 
 demo: $(STAMP)          ## digits: eight rules under four attacks, in about a minute
 	$(BIN)/robagg demo
@@ -20,6 +22,9 @@ test-slow: $(FULL)      ## packaging, engines, browser, docs, long property test
 
 test-nvflare: $(NVFLARE) ## NVFlare's simulator, in an environment of its own: its libraries and Flower's differ
 	.venv-nvflare/bin/python -m pytest -n 2 --dist loadfile tests/nvflare src/robagg/nvflare
+
+test-peft: $(PEFT)      ## adapters that PEFT trains, saves and loads, in an environment of its own
+	.venv-peft/bin/python -m pytest tests/files/peft
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -67,5 +72,13 @@ $(NVFLARE): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/
 	@$(NVFLARE_PIP) -e '.[nvflare]' pytest pytest-randomly pytest-xdist hypothesis 'scikit-learn>=1.4'
 	@touch $(NVFLARE)
 
+$(PEFT): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/kernels/*.c src/robagg/kernels/*.h)
+	@test -x .venv-peft/bin/python || { echo "Setting up a Python environment in .venv-peft ..."; $(PYTHON) -m venv .venv-peft; }
+	@echo "Installing torch, PEFT and what its tests need ..."
+	@$(PEFT_PIP) --upgrade pip
+	@$(PEFT_PIP) 'torch==2.13.0'
+	@$(PEFT_PIP) -e . 'peft>=0.13' 'transformers>=4.46' pytest pytest-randomly hypothesis
+	@touch $(PEFT)
+
 clean:
-	rm -rf $(VENV) .venv-nvflare build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis src/robagg/kernels/_cpu.*
+	rm -rf $(VENV) .venv-nvflare .venv-peft build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis src/robagg/kernels/_cpu.*

@@ -29,15 +29,16 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "server": ("_core", "kernels", "rules", "mixers"),
     "flower": ("_core", "kernels", "rules", "mixers", "server"),
     "nvflare": ("_core", "kernels", "rules", "mixers", "server"),
+    "files": ("_core", "kernels", "rules", "mixers"),
 }
 """Packages that stand beside the floors, on these alone."""
-JOURNAL = ("report", "paper", "cli")
-"""Packages that may also import `server`, whose journal they read."""
+ALSO = {"report": {"server"}, "paper": {"server"}, "cli": {"server", "files"}}
+"""What packages on the floors import from beside them: `server` for its journal, and what is a command."""
 COLUMNS = {
     **{"kernels": 3.1, "_core": 3.1, "attacks": 3.5, "mixers": 4.6, "rules": 5.6},
     **{"data": 0.1, "splits": 1.1, "models": 2.1, "training": 2.6, "tasks": 1.1, "theory": 5.3, "worst_case": 4.2},
     **{"lab": 1.1, "report": 1.1, "profile": 2.2, "paper": 3.3, "cli": 3.9},
-    **{"server": 6.7, "flower": 6.7, "nvflare": 7.7},
+    **{"server": 6.7, "flower": 6.7, "nvflare": 7.7, "files": 7.9},
 }
 """Where a package stands in the picture, from left to right."""
 
@@ -110,7 +111,7 @@ def allow(part: str) -> set[str]:
     if level is None:
         raise ValueError(f"{part} must stand on a floor of docs/scripts/imports.py or beside them")
     below = {other for floor in [*FLOORS.values()][: level + 1] for other in floor} - {part}
-    return below | {"server"} if part in JOURNAL else below
+    return below | ALSO.get(part, set())
 
 
 def draw(packages: dict[str, set[str]]) -> str:

@@ -24,6 +24,7 @@ COMMANDS = (
     "run",
     "sweep",
     "show",
+    "aggregate",
     "verify",
     "replay",
     "watch",

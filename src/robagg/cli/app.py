@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from robagg import __version__
+from robagg.cli.aggregate import aggregate
 from robagg.cli.catalogue import list_names
 from robagg.cli.check import check
 from robagg.cli.data import data_app
@@ -39,6 +40,7 @@ app.command()(run)
 app.command("sweep")(adapt(sweep))
 app.command()(show)
 app.command()(check)
+app.command()(aggregate)
 app.command()(verify)
 app.command()(replay)
 app.command()(watch)
