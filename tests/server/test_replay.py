@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,27 @@ def test_a_round_without_a_gram_matrix_or_a_quorum_is_reported_as_skipped(tmp_pa
     assert "n=10" in replay_round(reports[1], parse("krum", f=5)).skipped
     lost = replay_round(reports[1], parse("krum", f=4))
     assert (lost.f, lost.skipped, lost.rejected[0].reason) == (4, "", "not finite")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cosines": "!"},
+        {"cosines": ""},
+        {"cosines": "A" * 1000},
+        {"lengths": (1.0, 2.0)},
+        {"lengths": (None,) * 10},
+        {"lengths": (-1.0,) * 10},
+        {"lengths": (float("inf"),) * 10},
+        {"spread": float("nan")},
+        {"clients": ("nobody",) * 9},
+        {"clients": ()},
+    ],
+)
+def test_a_gram_matrix_that_was_changed_is_no_verdict(change: dict[str, Any], tmp_path: Path) -> None:
+    report = next(report for report, _ in run_rounds("tq", tmp_path) if report.gram and len(report.gram.clients) == 9)
+    changed = replace(report, gram=replace(report.gram, **change))
+    assert "was changed" in replay_round(changed, parse("tq", f=2)).skipped
 
 
 def test_the_command_compares_what_ran_with_what_would_have(tmp_path: Path) -> None:

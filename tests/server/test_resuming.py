@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -108,6 +109,24 @@ def test_a_state_dict_carries_a_server_over(tmp_path: Path) -> None:
     other = RobustServer("tq", f=2)
     other.load_state_dict(first.state_dict())  # another rule has no use for what CC remembers
     assert not other.aggregate(4, replies, model=model).skipped
+
+
+def test_a_file_that_is_no_state_is_told_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "server.pt"
+    whole = RobustServer("tq", f=2).state_dict()
+    torch.save(whole | {"line": ""}, path)
+    RobustServer("tq", f=2, state=path)
+    sound = path.read_bytes()
+    for contents in (b"", b"hello", sound[: len(sound) // 2], pickle.dumps(print, 2), pickle.dumps([1], 2)):
+        path.write_bytes(contents)
+        with pytest.raises(ValueError, match=r"server\.pt must be a state that a RobustServer saved, or not there yet"):
+            RobustServer("tq", f=2, state=path)
+        assert path.read_bytes() == contents
+    for state in ({}, None, [1], {"run": "x"}):
+        with pytest.raises(ValueError, match=r"the state must be what RobustServer.state_dict\(\) gave"):
+            RobustServer("tq", f=2).load_state_dict(state)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the state must be of version 1, got 2"):
+        RobustServer("tq", f=2).load_state_dict(whole | {"version": 2})
 
 
 def test_a_journal_that_lacks_rounds_of_the_state_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

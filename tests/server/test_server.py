@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from torch import Tensor
 
 import robagg as ra
 from robagg.report.rounds import summarise_clients
-from robagg.server import Failure, Reply, RobustServer, RoundReport, read_journal
+from robagg.server import Failure, Reply, RobustServer, RoundReport, read_journal, replay_round
 from robagg.server.model import Model
 
 NAMES = [f"site-{i}" for i in range(9)]
@@ -225,3 +226,54 @@ def test_bad_arguments_are_sentences() -> None:
         RobustServer("tq").aggregate(1, honest(), model={"n": torch.tensor(1)})
     with pytest.raises(TypeError, match="aside must be one pattern of names or several"):
         RobustServer("tq", aside=(3,))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"weighted": "no"}, "weighted must be True or False, got 'no'"),
+        ({"allow_unprotected": "false"}, "allow_unprotected must be True or False, got 'false'"),
+        ({"partial": "yes"}, "partial must be True or False, got 'yes'"),
+        ({"max_bytes": "1MB"}, "max_bytes must be a whole number, at least 1, got '1MB'"),
+        ({"max_skipped": 0}, "max_skipped must be a whole number, at least 1, got 0"),
+        ({"aside": None}, "aside must be one pattern of names or several, got None"),
+        ({"on_reject": 5}, "on_reject must be a function, got 5"),
+        ({"on_round": "print"}, "on_round must be a function or several, got 'p'"),
+        ({"logger": "robagg"}, "logger must be a logger of Python's logging, got 'robagg'"),
+        ({"journal": ""}, "journal must be the path of a file, got ''"),
+        ({"state": 5}, "state must be the path of a file, got 5"),
+        ({"journal": "one", "state": "./one"}, "journal and state must be two files, got 'one' for both"),
+    ],
+)
+def test_a_wrong_option_is_told_before_the_first_round(options: dict[str, Any], words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(words)):
+        RobustServer("tq", f=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"replies": [{}]}, "replies must be a mapping of clients' names to what they sent, got list"),
+        ({"asked": "site-1"}, "asked must be the names of clients, got 'site-1'"),
+        ({"asked": 5}, "asked must be the names of clients, got 5"),
+        ({"asked": [["site-1"]]}, "a client's name must be a text or a whole number, got ['site-1']"),
+        ({"replies": {b"site-1": {}}}, "a client's name must be a text or a whole number, got b'site-1'"),
+        ({"round_number": 1.5}, "the round must be a whole number, got 1.5"),
+    ],
+)
+def test_a_wrong_call_is_told_and_enters_nothing(call: dict[str, Any], words: str, tmp_path: Path) -> None:
+    server = RobustServer("tq", f=1, journal=tmp_path / "rounds.jsonl", state=tmp_path / "server.pt")
+    with pytest.raises(TypeError, match=re.escape(words)):
+        server.aggregate(**{"round_number": 1, "replies": honest(), "model": MODEL} | call)
+    assert not list(tmp_path.iterdir()) and not server.clients
+
+
+def test_a_model_that_is_not_finite_is_not_laid_at_the_clients_door(tmp_path: Path) -> None:
+    lost = {name: torch.full_like(w, float("nan")) if w.is_floating_point() else w for name, w in MODEL.items()}
+    result = RobustServer("rfa", f=1).aggregate(1, honest(), model=lost)
+    assert "the model that was sent out must be finite for rfa(f=1)" in result.skipped
+    assert not result.report.rejected
+    result = RobustServer("tq", f=1, journal=tmp_path / "rounds.jsonl").aggregate(1, honest(), model=lost)
+    assert not result.skipped and all(bool(w.isfinite().all()) for w in result.model.values())
+    (report,) = read_journal(tmp_path / "rounds.jsonl").rounds
+    assert "not finite" in replay_round(report, ra.Krum(f=1)).skipped

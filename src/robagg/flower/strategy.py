@@ -19,6 +19,7 @@ from robagg.flower.metrics import summarise
 from robagg.flower.model import GlobalModel
 from robagg.flower.sampling import ask_present, wait_for_nodes
 from robagg.server import Reputation, RobustServer
+from robagg.server.arguments import check_calls
 from robagg.server.callbacks import OnRound
 from robagg.server.model import STATISTICS
 from robagg.server.screen import screen
@@ -86,6 +87,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             old_api.refuse_old_strategy(around)
         if around is not None and fedavg_arguments:
             raise ValueError(f"with `around`, give {', '.join(fedavg_arguments)} to the strategy inside")
+        check_calls(on_reject, (), LOGGER)  # below stands a function around it
         self.server = RobustServer(
             rule,
             f=f,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from robagg.server.arguments import check_flags
 from robagg.server.model import Model
 from robagg.server.screen import Failure, Reply, name_first
 
@@ -21,6 +22,8 @@ class Agreement:
     """
 
     def __init__(self, partial: bool | None) -> None:
+        if partial is not None:
+            check_flags(partial=partial)
         self.partial = partial
         self.names: frozenset[str] | None = None
         """What the first round that was not skipped has settled; None before it."""

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from robagg.server.arguments import check_calls
 from robagg.server.report import RoundReport
 
 OnReject = Callable[[int, str, str], Any]
@@ -77,6 +78,7 @@ class Callbacks:
     ) -> None:
         self.on_reject = on_reject
         self.on_round = (on_round,) if callable(on_round) else tuple(on_round)
+        check_calls(on_reject, self.on_round, logger)
         self.worker = Worker(logger)
 
     def enter(self, report: RoundReport) -> None:

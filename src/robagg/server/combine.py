@@ -73,6 +73,8 @@ def combine(
     if not kept:
         raise QuorumError(f"none of {len(replies)} replies can be used")
     base = model.flat(model.measured) if measures_from_origin(rule) else None
+    if base is not None and not all(bool(numbers.isfinite().all()) for numbers in base.values()):
+        raise ValueError(f"the model that was sent out must be finite for {rule}, which measures from it")
     rows = {i: _take(replies[i], model.measured, base) for i in kept}
     stack = read(list(rows.values()), broken=broken)
     if state is not None:  # of other arrays, as where another part of the model is trained now, it is no start

@@ -45,7 +45,7 @@ class Files:
         """The state that the last server saved, whose line the journal then has."""
         if self.state is None or not self.state.exists():
             return None
-        saved: Saved = torch.load(self.state, weights_only=True, map_location="cpu")
+        saved = read_state(self.state)
         line = saved.pop("line").encode()
         if self.journal is not None and line:
             if read_prev(line) == self.journal.head:
@@ -76,6 +76,20 @@ class Files:
             self.journal.write(line)
         except OSError as error:
             self.logger.error("robagg: a round could not be written to the journal: %s", error)
+
+
+def read_state(path: Path) -> Saved:
+    """What `write_state` wrote; no code that may be in the file is run."""
+    try:
+        saved = torch.load(path, weights_only=True, map_location="cpu")
+        missing = {"version", "line"} - saved.keys()
+    except OSError as error:
+        raise OSError(f"the state {path} cannot be read: {error}") from None
+    except Exception:  # of another file anything may come
+        missing = {"version", "line"}
+    if missing:
+        raise ValueError(f"{path} must be a state that a RobustServer saved, or not there yet, got other contents")
+    return dict(saved)
 
 
 def write_state(path: Path, state: Saved) -> None:

@@ -40,9 +40,16 @@ class Gram:
         """(n+1, n+1) float64: the inner products of the replies and, last, of the model, about the median."""
         if self.note:
             raise ValueError(f"the round has no Gram matrix: {self.note}")
-        size = len(self.lengths)
-        cosines = np.eye(size)
-        cosines[np.triu_indices(size, 1)] = np.frombuffer(base64.b64decode(self.cosines), "<f4")
+        size = len(self.clients) + 1
+        try:
+            cosines, above = np.eye(size), np.frombuffer(base64.b64decode(self.cosines), "<f4")
+            fits = len(self.lengths) == size and len(above) == size * (size - 1) // 2 and bool((abs(above) <= 1).all())
+            fits = fits and all(0 <= number <= FAR**2 for number in (*self.lengths, self.spread))
+        except (TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise ValueError("the Gram matrix must be as it was measured, and was changed")
+        cosines[np.triu_indices(size, 1)] = above
         lengths = torch.tensor(self.lengths, dtype=torch.float64)
         upper = torch.from_numpy(cosines)
         return (upper + upper.T - torch.eye(size, dtype=torch.float64)) * lengths[:, None] * lengths
@@ -56,6 +63,8 @@ class Gram:
 def measure_gram(stack: Stack, clients: list[str], model: dict[str, Tensor] | None) -> Gram:
     """The matrix of the rows that a stack holds, whose clients are named in order; a model of None is the origin."""
     n = len(clients)
+    if model is not None and not all(bool(leaf.isfinite().all()) for leaf in model.values()):
+        return Gram(note="the model that was sent out is not finite")
     if n > MOST:
         return Gram(note=f"n={n} replies, and it is kept for at most {MOST}")
     last = None if model is None else stack.flatten(model)

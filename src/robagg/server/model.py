@@ -146,7 +146,7 @@ def read_patterns(aside: str | Sequence[str]) -> tuple[str, ...]:
     >>> read_patterns("*running_mean")
     ('*running_mean',)
     """
-    patterns = (aside,) if isinstance(aside, str) else tuple(aside)
+    patterns = (aside,) if isinstance(aside, str) or not isinstance(aside, Iterable) else tuple(aside)
     if not all(isinstance(pattern, str) for pattern in patterns):
         raise TypeError(f"aside must be one pattern of names or several, got {aside!r}")
     return patterns

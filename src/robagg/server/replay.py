@@ -50,7 +50,9 @@ def replay_round(report: RoundReport, rule: Rule) -> RoundReport:
     ]
     failed = {client.client: client.reason for client in report.clients if not client.replied}
     replies = Replies(tuple(given), failed, report.unasked)
-    if gram is None or gram.note:
+    if gram is not None and not gram.note and (not sound or sum(not x.reason for x in given) != len(sound)):
+        again = report_skip(rule, replies, "the Gram matrix names others than those who replied: it was changed")
+    elif gram is None or gram.note:
         why = "" if gram is None else f": {gram.note}"
         again = report_skip(rule, replies, f"the journal has no Gram matrix of this round{why}")
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import operator
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from robagg._core.checks import is_whole
 from robagg._core.claims import check_max_weight, check_takes_weights
 from robagg._core.rule import Rule, parse
 from robagg._core.tolerance import F
 from robagg.server.agreement import Agreement
+from robagg.server.arguments import check_counts, check_files, check_flags, check_state, read_asked, read_round
 from robagg.server.callbacks import Callbacks, OnReject, OnRound
 from robagg.server.decide import decide_without
 from robagg.server.files import Files
@@ -93,9 +92,9 @@ class RobustServer:
         self.memory = Memory(warn_after, reputation)
         if weighted or self.memory.reputation.effect == "weight":
             check_takes_weights(self.rule)
-        for name, value in {"min_valid_replies": min_valid_replies, "max_skipped": max_skipped}.items():
-            if value is not None and not (is_whole(value) and value >= 1):
-                raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
+        check_flags(weighted=weighted, allow_unprotected=allow_unprotected, gram=gram, digests=digests)
+        check_counts(min_valid_replies=min_valid_replies, max_skipped=max_skipped, max_bytes=max_bytes)
+        check_files(journal, state)
         self.weighted = weighted
         self.max_weight = None if max_weight is None else check_max_weight(self.rule, max_weight)
         self.agreement = Agreement(partial)
@@ -155,7 +154,7 @@ class RobustServer:
         self, round_number: int, replies: Mapping[str, Any], model: Model, *, asked: Iterable[str] | None = None
     ) -> Decision:
         """The rule's value on the screened replies, not entered anywhere yet: for adapters, which call `enter` next."""
-        asked = list(replies if asked is None else asked)
+        asked = read_asked(asked, replies)
         given = {name: replies[name] for name in asked if name in replies}
         part, hint = self.agreement.find(given, model)
         combined, screened, report = decide_without(
@@ -170,7 +169,7 @@ class RobustServer:
             max_weight=self.max_weight if self.weighted else None,
         )
         skipped = report.skipped and report.skipped + hint
-        report = replace(report, round=operator.index(round_number), run=self.run, skipped=skipped)
+        report = replace(report, round=read_round(round_number), run=self.run, skipped=skipped)
         if combined is None:
             return Decision(None, report, screened, self._state)
         self.agreement.settle(part, self.logger)
@@ -237,6 +236,7 @@ class RobustServer:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where another server was; of another rule's state nothing is taken."""
+        check_state(state)
         self.run, self.round, self._warned = state["run"], state["round"], state["warned"]
         self.skipped_in_a_row = state["skipped_in_a_row"]
         self.agreement.names = None if state["names"] is None else frozenset(state["names"])
