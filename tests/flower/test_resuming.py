@@ -88,3 +88,33 @@ def test_a_second_run_of_the_same_strategy_begins_from_the_start(tmp_path: Path)
     first, second = (strategy.start(Nodes(), pack(MODEL), 3) for _ in range(2))  # type: ignore[arg-type]
     assert np.array_equal(flatten(unpack(first.arrays)), flatten(unpack(second.arrays)))
     assert list(second.train_metrics_clientapp) == [1, 2, 3]
+
+
+def test_a_state_of_another_model_is_told_and_not_trained_on(tmp_path: Path) -> None:
+    files = {"log_file": tmp_path / "rounds.jsonl", "state_file": tmp_path / "state.pt"}
+    with pytest.raises(Killed):
+        train(Nodes(2), "tq", FedAdam, **files)
+    before = (tmp_path / "state.pt").read_bytes()
+    for change, words in (
+        ({"half": np.ones(4, np.float16)}, r"got 'half' as of shape \(3,\) where it is of shape \(4,\)"),
+        ({"new": np.ones(4, np.float32)}, r"got 'new' as not there where it is of shape \(4,\)"),
+    ):
+        strategy = RobustStrategy("tq", f=2, around=FedAdam(), **files)
+        with pytest.raises(ValueError, match=words):
+            strategy.start(Nodes(), pack(MODEL | change), ROUNDS)  # type: ignore[arg-type]
+    assert (tmp_path / "state.pt").read_bytes() == before
+
+
+def test_what_a_run_cannot_begin_with_is_a_sentence() -> None:
+    with pytest.raises(TypeError, match="initial_arrays must be an ArrayRecord, got dict"):
+        RobustStrategy("tq", f=2).start(Nodes(), MODEL)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="num_rounds must be a whole number, got '3'"):
+        RobustStrategy("tq", f=2).start(Nodes(), pack(MODEL), "3")  # type: ignore[arg-type]
+
+
+def test_a_full_journal_goes_on_in_a_new_file(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    train(Nodes(), "tq", FedAdam, log_file=path, max_bytes=1)
+    assert len(list(tmp_path.glob("rounds*.jsonl"))) == ROUNDS
+    assert [report.round for report in read_journal(path).rounds] == list(range(1, ROUNDS + 1))
+    assert verify_journal(path) == []

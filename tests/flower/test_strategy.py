@@ -99,6 +99,8 @@ def test_the_rule_has_no_default_and_bad_arguments_are_sentences() -> None:
         RobustStrategy("tq", min_valid_replies=0)
     with pytest.raises(ValueError, match="whole number, at least 1, got '3'"):
         RobustStrategy("tq", min_valid_replies="3")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="observe must be True or False, got 'no'"):
+        RobustStrategy("tq", observe="no")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="on_reject must be a function, got 5"):
         RobustStrategy("tq", on_reject=5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="1 <= k <= m"):

@@ -10,6 +10,8 @@ import torch
 from flwr.app import Array, ArrayRecord, MetricRecord
 from flwr.serverapp.strategy import FedAvg, Result
 
+from robagg._core.checks import is_whole
+from robagg._core.leaf import describe_kind
 from robagg.server.plain import from_plain, to_plain
 
 RECORD = "record"
@@ -32,6 +34,27 @@ def unpack_record(entries: list[dict[str, Any]]) -> ArrayRecord:
             for entry in entries
         }
     )
+
+
+def check_start(initial_arrays: object, num_rounds: object) -> None:
+    """Refuse what a run cannot begin with."""
+    if not isinstance(initial_arrays, ArrayRecord):
+        raise TypeError(f"initial_arrays must be an ArrayRecord, got {describe_kind(initial_arrays)}")
+    if not is_whole(num_rounds):
+        raise TypeError(f"num_rounds must be a whole number, got {num_rounds!r}")
+
+
+def take_up(saved: list[dict[str, Any]], initial: ArrayRecord) -> ArrayRecord:
+    """The saved model, which must have the arrays of the one that the run was to begin with."""
+    record = unpack_record(saved)
+    kept, wanted = ({name: tuple(array.shape) for name, array in arrays.items()} for arrays in (record, initial))
+    if kept != wanted:
+        odd = next(name for name in (*wanted, *kept) if wanted.get(name) != kept.get(name))
+        raise ValueError(
+            f"the state file must hold the model of initial_arrays, got {odd!r} as {_describe(kept.get(odd))} where it "
+            f"is {_describe(wanted.get(odd))}: of another model, or an earlier one, move the file away"
+        )
+    return record
 
 
 def save_strategy(strategy: FedAvg | None) -> dict[str, Any]:
@@ -67,6 +90,10 @@ def shift_result(result: Result, done: int) -> Result:
     for name in ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp"):
         setattr(result, name, {number + done: metrics for number, metrics in getattr(result, name).items()})
     return result
+
+
+def _describe(shape: tuple[int, ...] | None) -> str:
+    return "not there" if shape is None else f"of shape {shape}"
 
 
 def _holds_arrays(value: Any) -> bool:

@@ -19,7 +19,7 @@ from robagg.flower.metrics import summarise
 from robagg.flower.model import GlobalModel
 from robagg.flower.sampling import ask_present, wait_for_nodes
 from robagg.server import Reputation, RobustServer
-from robagg.server.arguments import check_calls
+from robagg.server.arguments import check_calls, check_flags
 from robagg.server.callbacks import OnRound
 from robagg.server.model import STATISTICS
 from robagg.server.screen import screen
@@ -37,8 +37,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         f: for a rule given as text, how many replies may be Byzantine: a number, or a share of the replies (0.2).
         around: the strategy that gets the robust value as if it were one reply, such as `FedAdam(...)`. It then
             samples the nodes; metrics stay trimmed means, or what its own functions for them say.
-        weighted: whether replies count by their claimed number of examples. The number is a claim, so the default
-            counts every reply alike.
+        weighted: whether replies count by the numbers of examples they claim; the default counts every reply alike.
         max_weight: the largest share of all that a claim can give one reply; None: as far as f allows it.
         min_valid_replies: with fewer sound replies the round is skipped; None leaves it to the rule's own quorum.
         observe: aggregate as FedAvg (or `around`) would, and only report what the rule would have done.
@@ -47,12 +46,11 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         state_file: a file from which a run that was killed goes on: the same command again does the rounds it lacked.
         aside: one pattern or several: arrays with such names stay out of the distances, and their median is taken.
         warn_after: (k, m): a node that is rejected in k of its last m rounds gives one warning.
-        allow_unprotected: take the rule's value also where its f in force is 0 and more was asked; else such a round
-            is skipped.
-        partial: whether nodes may send some of the model's arrays, the same for all, such as a head: True decides that
-            in each round by what most send, None by the first round, False never.
+        allow_unprotected: take the rule's value also where its f in force is 0 and more was asked.
+        partial: whether nodes may send a part of the model: by each round (True), by the first (None), never (False).
         max_skipped: so many skipped rounds in a row end the run with an error; None never does.
         reputation: what becomes of nodes that are rejected often: "report", "weight", "quarantine", or a `Reputation`.
+        max_bytes: the journal goes on in a new file before it would be larger than this.
         digests: whether the journal holds the SHA-256 of each reply's arrays.
         on_round: called with the `RoundReport` of each round; one function or several.
         fedavg_arguments: those of FedAvg. `min_available_nodes` is waited for before the first round only, so that a
@@ -78,6 +76,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         partial: bool | None = None,
         max_skipped: int | None = 3,
         reputation: Reputation | str = "report",
+        max_bytes: int | None = None,
         digests: bool = False,
         on_round: OnRound | Iterable[OnRound] = (),
         **fedavg_arguments: Any,
@@ -88,6 +87,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         if around is not None and fedavg_arguments:
             raise ValueError(f"with `around`, give {', '.join(fedavg_arguments)} to the strategy inside")
         check_calls(on_reject, (), LOGGER)  # below stands a function around it
+        check_flags(observe=observe)
         self.server = RobustServer(
             rule,
             f=f,
@@ -98,6 +98,7 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
             partial=partial,
             max_skipped=max_skipped,
             reputation=reputation,
+            max_bytes=max_bytes,
             digests=digests,
             state=state_file,
             aside=aside,
@@ -135,10 +136,11 @@ class RobustStrategy(FedAvg):  # type: ignore[misc,unused-ignore]
         With a `state_file` that a killed run left, only the rounds that it lacked are run, from the model it had. A run
         of which every round was skipped ends with SkippedRoundsError, unless `max_skipped` is None.
         """
+        resume.check_start(initial_arrays, num_rounds)
         self._gathered, self._done = False, 0
         if self._resumes:
             self._done = self.server.round
-            initial_arrays = resume.unpack_record(self.server.model)
+            initial_arrays = resume.take_up(self.server.model, initial_arrays)
             LOGGER.info("robagg: %d of %d rounds are done already", min(self._done, num_rounds), num_rounds)
         else:
             self.server.begin()
