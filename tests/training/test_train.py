@@ -218,9 +218,8 @@ def test_a_run_may_be_on_another_gpu_than_the_current_one(clients: list[tuple[Te
 def test_the_rate_follows_its_schedule() -> None:
     settings = Settings(rounds=100, rate=0.1, schedule=((0.75, 0.1),))
     assert [settings.rate_at(t) for t in (0, 74, 75, 99)] == pytest.approx([0.1, 0.1, 0.01, 0.01])
-    assert Settings(schedule=((2.0, 1e300), (1e200, 0.1))).rate_at(10**6) > 0, "never reached"
-    for bad in (((float("inf"), 0.1),), ((0.5, float("nan")),), ((0.5, 10**400),), ((0.5, "0.1"),), 0.5):
-        with pytest.raises(ValueError, match=r"schedule must be \(share of the rounds, factor\) pairs of numbers, got"):
+    for bad in (((float("inf"), 0.1),), ((0.5, float("nan")),), ((0.5, 10**400),), ((0.5, "0.1"),), ((2.0, 0.1),), 0.5):
+        with pytest.raises(ValueError, match=r"schedule must be \(share of the rounds from 0 to 1, factor\) pairs"):
             Settings(schedule=bad)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"leave a rate that float32 holds, got 1\S*e\+39 from 0.5 on"):
         Settings(rate=1.0, schedule=((0.0, 0.1), (0.5, 1e40)))

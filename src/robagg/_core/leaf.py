@@ -43,8 +43,6 @@ class UnusableError(TypeError):
 def read_leaf(leaf: Any) -> tuple[LeafSpec, Tensor]:
     """The leaf's spec and a plain tensor view of it."""
     if isinstance(leaf, Tensor):  # asked first: most leaves are
-        if leaf.is_meta:
-            raise UnusableError("on the meta device, which holds no numbers")
         tensor = _view_tensor(leaf)
         if tensor is not None and tensor.dtype in NUMBERS:
             if not _has_memory(tensor):
@@ -64,8 +62,6 @@ def read_leaf(leaf: Any) -> tuple[LeafSpec, Tensor]:
 def view(leaf: Any) -> Tensor | None:
     """A tensor over the same memory (None: no such dtype in torch). It is never written to."""
     if isinstance(leaf, Tensor):
-        if leaf.is_meta:
-            raise TypeError("a tensor must be on a device that holds numbers, got one on the meta device")
         return _view_tensor(leaf)
     if isinstance(leaf, np.ma.MaskedArray):
         raise TypeError("an array must have no mask, as x.filled(0.0) has none, got MaskedArray")

@@ -112,8 +112,7 @@ class Stack:
         """The rows in a range whose squares float64 can hold, and the factor that takes a result back.
 
         All rows are scaled by one power of two so that the middle row is of ordinary size; a row that is then still
-        beyond 2^480 is scaled down to that: a far outlier stays one. In float32 and below this
-        changes nothing, because every square fits.
+        beyond 2^480 is scaled down to that: a far outlier stays one. In float32 every square fits.
         """
         if all(rows[0].dtype != torch.float64 for rows in self.leaves):
             return self, 1.0
@@ -148,7 +147,10 @@ def read(x: Any, *, broken: Mapping[int, str] = MappingProxyType({})) -> Stack:
     >>> read([np.zeros(2), np.zeros(2)], broken={1: "came too late"}).kept
     (0, 2)
     """
-    return _read(x).among(broken)
+    stack = _read(x)
+    if stack.device.type == "meta":
+        raise TypeError("rows must be on a device that holds numbers, got the meta device")
+    return stack.among(broken)
 
 
 def _read(x: Any) -> Stack:
