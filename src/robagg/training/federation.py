@@ -35,6 +35,7 @@ Clients = Sequence[tuple[Tensor, Tensor]]
 class Federation:
     """One run: n clients of which the last f are Byzantine, one shared model, a rule and an attack."""
 
+    @torch.inference_mode(False)  # what is made in a caller's could not be changed in place
     def __init__(
         self,
         model: nn.Module,
