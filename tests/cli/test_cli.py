@@ -30,6 +30,7 @@ COMMANDS = (
     "watch",
     "worst-case",
     "paper",
+    "plot",
     "report",
     "playground",
     "list",

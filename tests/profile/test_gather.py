@@ -59,8 +59,8 @@ def test_strengths_that_another_profile_asked_for_count_too(complete: Any) -> No
 def test_the_interval_is_students_within_what_an_accuracy_can_be(found: Any) -> None:
     worst = found.find_worst_of_all("tq")
     half = 4.303 * statistics.stdev([50, 51, 52]) / 3**0.5
-    assert worst.interval == pytest.approx((51 - half, 51 + half), abs=0.01)
-    assert found.points["tq", "alie-0.5"][0].interval is None
+    assert worst.cell.interval == pytest.approx((51 - half, 51 + half), abs=0.01)
+    assert found.points["tq", "alie-0.5"][0].cell.interval is None
 
 
 def test_the_tables_name_attack_strength_seeds_and_the_lowest_run(found: Any) -> None:

@@ -16,6 +16,7 @@ from robagg.cli.data import data_app
 from robagg.cli.demo import demo
 from robagg.cli.doctor import doctor
 from robagg.cli.playground import playground
+from robagg.cli.plot import plot
 from robagg.cli.replay import replay
 from robagg.cli.report import report
 from robagg.cli.run import run
@@ -47,6 +48,7 @@ app.command()(watch)
 app.command("worst-case")(worst_case)
 app.command("profile")(adapt(profile))
 app.command("paper")(adapt(paper))
+app.command()(plot)
 app.command()(report)
 app.command()(playground)
 app.command("list")(list_names)

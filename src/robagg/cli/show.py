@@ -35,6 +35,9 @@ def show(
     columns: Annotated[str, typer.Option(help="what has a column: attack, f, rho, a setting, alie.z, ...")] = "attack",
     worst: Annotated[bool | None, typer.Option(help="a column with the worst case; default: over attacks")] = None,
     digits: Annotated[int, typer.Option(help="digits behind the point", min=0, max=6)] = 2,
+    interval: Annotated[
+        bool, typer.Option("--interval", help="the 95 % interval of the mean behind it, in place of the deviation")
+    ] = False,
     plugin: PluginFiles = None,
     tracebacks: Annotated[bool, typer.Option("--tracebacks", help="print those of runs that failed")] = False,
 ) -> None:
@@ -63,7 +66,8 @@ def show(
     if not records:
         _note(f"{store} has no runs of this version")
         return
-    typer.echo(render(tabulate(records, rows=rows, columns=columns), form.value, worst=worst, digits=digits))
+    tables = tabulate(records, rows=rows, columns=columns)
+    typer.echo(render(tables, form.value, worst=worst, digits=digits, interval=interval))
     for trouble in list_troubles(records):
         _note(trouble)
     if tracebacks:

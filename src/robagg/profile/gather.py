@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,9 +10,6 @@ from robagg.lab.lines import Record
 from robagg.profile.families import Family
 from robagg.profile.plan import CONTROL, Profile
 from robagg.report.tables import Cell, sum_up
-
-STUDENT = (4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
-"""Student's t at 97.5 % for 2, 3, ... degrees of freedom; for more it is less, and taken as the last."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +25,6 @@ class Point:
     @property
     def mean(self) -> float:
         return self.cell.mean or 0.0
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the mean over seeds, by Student's t, within 0 to 100; None below three seeds."""
-        count = len(self.cell.accuracies)
-        if count < 3 or self.cell.deviation is None:
-            return None
-        half = STUDENT[min(count - 3, len(STUDENT) - 1)] * self.cell.deviation / math.sqrt(count)
-        return max(0.0, self.mean - half), min(100.0, self.mean + half)
 
 
 @dataclass(frozen=True)

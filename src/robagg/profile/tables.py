@@ -22,7 +22,7 @@ def list_worst(found: Found) -> Table:
         if worst is None:
             lines.append([rule, *"-----", _write(control), str(found.runs[rule])])
             continue
-        interval = "-" if worst.interval is None else "{:.1f} to {:.1f}".format(*worst.interval)
+        interval = "-" if worst.cell.interval is None else "{:.1f} to {:.1f}".format(*worst.cell.interval)
         seeds = str(len(worst.cell.accuracies))
         lowest = f"{found.find_lowest(rule):.1f}"
         values = [f"{worst.mean:.1f}", interval, worst.attack, seeds, lowest, _write(control), str(found.runs[rule])]

@@ -14,7 +14,14 @@ from robagg.report.tables import Cell, Table
 FORMATS = ("terminal", "markdown", "latex", "csv")
 
 
-def render(tables: Sequence[Table], form: str = "terminal", *, worst: bool | None = None, digits: int = 2) -> str:
+def render(
+    tables: Sequence[Table],
+    form: str = "terminal",
+    *,
+    worst: bool | None = None,
+    digits: int = 2,
+    interval: bool = False,
+) -> str:
     """Tables as text, each with what its marks mean below.
 
     Args:
@@ -22,6 +29,7 @@ def render(tables: Sequence[Table], form: str = "terminal", *, worst: bool | Non
         form: terminal, markdown, latex (booktabs) or csv (one line per cell, for all tables at once).
         worst: a column with the worst case; None: where columns are attacks.
         digits: behind the point.
+        interval: whether the 95 % interval of the mean stands behind it, from three seeds on, or else the deviation.
 
     Example:
         >>> from robagg.report.tables import tabulate
@@ -36,7 +44,7 @@ def render(tables: Sequence[Table], form: str = "terminal", *, worst: bool | Non
         raise ValueError(f"the format must be one of {', '.join(FORMATS)}, got {form!r}")
     if form == "csv":
         return _list_cells(tables)
-    return "\n\n".join(_render(table, form, worst, digits) for table in tables)
+    return "\n\n".join(_render(table, form, worst, digits, interval) for table in tables)
 
 
 def render_rows(title: str, head: list[str], lines: list[list[str]], form: str) -> str:
@@ -44,7 +52,7 @@ def render_rows(title: str, head: list[str], lines: list[list[str]], form: str) 
     return {"terminal": align, "markdown": _draw, "latex": _typeset}[form](title, head, lines)
 
 
-def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
+def _render(table: Table, form: str, worst: bool | None, digits: int, interval: bool) -> str:
     least = table.axes[1] == "attack" if worst is None else worst
     best = {
         column: max((c.mean or 0.0 for (_, k), c in table.cells.items() if k == column and not c.failed), default=None)
@@ -61,37 +69,38 @@ def _render(table: Table, form: str, worst: bool | None, digits: int) -> str:
             cell = table.cells.get((row, column))
             sound = cell is not None and not cell.failed and not cell.word and cell.mean == best[column]
             bold = form != "terminal" and len(table.rows) > 1 and sound
-            line.append(_format_cell(cell, digits, form, bold))
+            half = None if cell is None else cell.half if interval else cell.deviation
+            line.append(_format_cell(cell, digits, form, bold, half))
         if least:
             cell = table.find_worst(row)
             whole = _is_whole(table, row)
             best_worst = whole and cell is not None and not cell.word and cell.mean == max(worsts)
             bold = form != "terminal" and len(table.rows) > 1 and best_worst
-            text = _format_cell(cell, digits, form, bold, spread=False)
+            text = _format_cell(cell, digits, form, bold)
             line.append(text if whole or cell is None or cell.word else f"{text}*")
         lines.append(line)
-    return "\n".join(
-        [render_rows(table.title, head, lines, form), *(_comment(note, form) for note in _explain(table, least))]
-    )
+    notes = [_comment(note, form) for note in _explain(table, least, interval)]
+    return "\n".join([render_rows(table.title, head, lines, form), *notes])
 
 
-def _format_cell(cell: Cell | None, digits: int, form: str, bold: bool, spread: bool = True) -> str:
+def _format_cell(cell: Cell | None, digits: int, form: str, bold: bool, spread: float | None = None) -> str:
     if cell is None or cell.word:
         return "-" if cell is None else cell.word
     sign = r"$\pm$" if form == "latex" else "±"
-    more = f" {sign} {cell.deviation:.{digits}f}" if spread and cell.deviation is not None else ""
+    more = f" {sign} {spread:.{digits}f}" if spread is not None else ""
     text = f"{cell.mean:.{digits}f}{more}"
     text = (rf"\textbf{{{text}}}" if form == "latex" else f"**{text}**") if bold else text
     marks = ("†" if cell.diverged else "") + ("‡" if cell.failed else "")
     return text + (marks if form != "latex" else marks.replace("†", r"$^\dagger$").replace("‡", r"$^\ddagger$"))
 
 
-def _explain(table: Table, worst: bool) -> list[str]:
+def _explain(table: Table, worst: bool, interval: bool) -> list[str]:
     partial = [cell for cell in table.cells.values() if not cell.word]
     empty = [c for r in table.rows for k in table.columns if not _is_known(c := table.cells.get((r, k)))]
     reasons = ["some failed"] * any(c is not None and c.failed for c in empty)
     reasons += ["some have no result yet"] * any(c is None or not c.failed for c in empty)
-    notes = ["† some seeds diverged and count as 0"] if any(c.diverged for c in partial) else []
+    notes = ["± half of the 95 % interval of the mean, by Student's t, from three seeds on"] if interval else []
+    notes += ["† some seeds diverged and count as 0"] if any(c.diverged for c in partial) else []
     notes += ["‡ some seeds failed and are not in the mean"] if any(c.failed for c in partial) else []
     return notes + ([f"* of the cells there are; {' and '.join(reasons)}"] if reasons and worst else [])
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from robagg._core.checks import is_number, is_whole
+from robagg._core.checks import is_whole
 from robagg._core.registry import Named, Registry, split_call
 from robagg._core.rule import stages
 from robagg.attacks import attacks
@@ -33,7 +33,7 @@ def write_strength(attack: str, n: Any = None, f: Any = None) -> str:
     value = getattr(known, strength.name)
     if isinstance(known, ByFormula) and value is None and is_whole(n) and is_whole(f):
         value = known.strength(n, f)
-    if not is_number(value):
+    if not isinstance(value, float):  # a count, such as of rounds, is no strength
         return attack
     return _spell(name, {strength.name: f"{value:.3g}"} | {key: repr(item) for key, item in given.items()})
 

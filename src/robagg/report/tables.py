@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ _OURS = (
     "version robagg python torch numpy device device_name threads kernels error traceback"
 )
 """Columns of a flat record that are no setting."""
+
+
+STUDENT = (4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
+"""Student's t at 97.5 % for 2, 3, ... degrees of freedom; for more it is less, and taken as the last."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,21 @@ class Cell:
     def deviation(self) -> float | None:
         """Over the seeds, with n - 1 below; None for fewer than two."""
         return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else None
+
+    @property
+    def half(self) -> float | None:
+        """Half of the 95 % interval of the mean over the seeds, by Student's t; None below three."""
+        count = len(self.accuracies)
+        if count < 3 or self.deviation is None:
+            return None
+        return STUDENT[min(count - 3, len(STUDENT) - 1)] * self.deviation / math.sqrt(count)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """That interval, within 0 to 100."""
+        if self.half is None or self.mean is None:
+            return None
+        return max(0.0, self.mean - self.half), min(100.0, self.mean + self.half)
 
     @property
     def word(self) -> str:
