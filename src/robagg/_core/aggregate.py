@@ -18,6 +18,7 @@ from robagg._core.claims import read_claims
 from robagg._core.contract import Attribution, check_outcome, is_ours, read_matrix
 from robagg._core.outcome import Outcome
 from robagg._core.passes import AlarmError, Passes
+from robagg._core.shared import SharedPasses, SharedStack
 from robagg._core.stack import Stack
 from robagg._core.stage import Solver, describe_unprotected, find_in_force, find_left
 from robagg._core.tolerance import F, QuorumError
@@ -82,7 +83,8 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
                 warnings.warn(unprotected, RuntimeWarning, stacklevel=3)
             return stack, outcome
         broken = stack.broken_rows()
-        if last is not None and not all(bool(torch.isfinite(leaf).all()) for leaf in last):
+        finite = last is None or all(bool(torch.isfinite(leaf).all()) for leaf in last)
+        if not (stack.all_hold(finite) if isinstance(stack, SharedStack) else finite):
             raise ValueError("the state must be finite, got NaN or Inf in it")
         wide = not broken
         stack = stack.without(broken) if broken else stack
@@ -147,6 +149,8 @@ def _attempt(
         outcome = core.solve(passes, f, part)
     if not is_ours(type(core).solve):
         check_outcome(core, outcome, passes)
+    if isinstance(passes, SharedPasses):
+        outcome = passes.settle(outcome)
     outcome = outcome if votes is None else replace(outcome, votes=votes)
     return outcome if back == 1.0 else outcome.scaled(back)
 

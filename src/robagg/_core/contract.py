@@ -127,7 +127,7 @@ def check_outcome(rule: Any, outcome: Any, passes: Passes) -> None:
     if outcome.weights is not None:
         check_tensor(rule, f"weights of shape {(passes.sent,)}", outcome.weights, (passes.sent,))
     check_tensor(rule, "an alarm of shape ()", outcome.alarm, ())
-    finite = torch.stack([torch.isfinite(value).all() for value in outcome.values]).all()
+    finite = ~passes.agree(~torch.stack([torch.isfinite(value).all() for value in outcome.values]).all())
     if not passes.asks:
         outcome.alarm.logical_or_(~finite)
     elif not bool(finite):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -153,6 +154,16 @@ def order_in_memory(tensor: Tensor) -> Order:
 def _order(strides: tuple[int, ...]) -> Order:
     order = tuple(sorted(range(len(strides)), key=lambda k: (-strides[k], k)))
     return () if order == tuple(range(len(strides))) else order
+
+
+def find_order(leaves: Sequence[Tensor]) -> Order:
+    """The order in memory that most rows have this leaf in: one client must not make the others be copied."""
+    counts = Counter(map(order_in_memory, leaves))
+    return min(counts, key=lambda order: (-counts[order], order))
+
+
+def find_largest(row: Tensor) -> float:
+    return float(row.abs().max()) if row.numel() else 0.0
 
 
 def flatten_leaf(tensor: Tensor, order: Order) -> Tensor:

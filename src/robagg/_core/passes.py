@@ -93,6 +93,10 @@ class Passes:
         """Set the alarm where () is true."""
         self._alarm = alarm if self._alarm is None else self._alarm | alarm
 
+    def agree(self, alarm: Tensor) -> Tensor:
+        """Whether it is set for any of the columns ()."""
+        return alarm
+
     def push(self, matrix: Tensor, *, shares_rows: bool = False, anchored: bool = False) -> None:
         """Put a pre-aggregator (m, n + a) in front of what follows.
 

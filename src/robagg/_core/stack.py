@@ -9,8 +9,7 @@ passes raise (`Stack.broken_rows`), so that sound rows cost no extra pass.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
@@ -27,8 +26,9 @@ from robagg._core.leaf import (
     Order,
     describe_dtype,
     describe_kind,
+    find_largest,
+    find_order,
     flatten_leaf,
-    order_in_memory,
     read_point,
     shape_like,
     view,
@@ -60,6 +60,8 @@ class Stack:
     """Values of the leaves and of the counters -> the result in the kind that was given."""
     flatten: Callable[[Any], list[Tensor]]
     """One more point in the structure of the rows -> its vectors, in the order of the leaves."""
+    paths: tuple[Sequence[Path], ...] = ()
+    """The leaves of a row that is a tree, by the vector in which they lie."""
 
     @property
     def device(self) -> torch.device:
@@ -114,9 +116,8 @@ class Stack:
         All rows are scaled by one power of two so that the middle row is of ordinary size; a row that is then still
         beyond 2^480 is scaled down to that: a far outlier stays one. In float32 every square fits.
         """
-        if all(rows[0].dtype != torch.float64 for rows in self.leaves):
+        if (sizes := self.find_sizes()) is None:
             return self, 1.0
-        sizes = [max(_largest(rows[k]) for rows in self.leaves) for k in range(len(self.kept))]
         middle = sorted(sizes)[(len(sizes) - 1) // 2] or max(sizes)
         exponent = 0 if SMALL < middle < LARGE or middle == 0 else max(-1000, min(1000, -math.frexp(middle)[1]))
         if exponent == 0 and max(sizes) < LARGE:
@@ -129,16 +130,21 @@ class Stack:
         ]
         return replace(self, leaves=tuple(leaves)), 2.0**-exponent
 
+    def find_sizes(self) -> list[float] | None:
+        """The largest number of each row; None where every square fits float64."""
+        wide = any(rows[0].dtype == torch.float64 for rows in self.leaves)
+        return [max(find_largest(rows[k]) for rows in self.leaves) for k in range(len(self.kept))] if wide else None
+
     def lower_medians(self) -> list[Tensor]:
         """The integer leaves' values: each coordinate's lower median."""
         return [torch.stack(tuple(rows)).sort(dim=0).values[(len(rows) - 1) // 2] for rows in self.counters]
 
 
-def read(x: Any, *, broken: Mapping[int, str] = MappingProxyType({})) -> Stack:
+def read(x: Any, *, broken: Mapping[int, str] = MappingProxyType({}), apart: Container[Path] = ()) -> Stack:
     """Take an (n, d) tensor or array, a list of vectors, or a list of state dicts or other trees of arrays.
 
     Who knows already that some rows are `broken` gives the others alone, in order, and says which are missing and why:
-    the contract counts them as it counts those that it finds itself.
+    the contract counts them as it counts those that it finds itself. Leaves `apart` never lie beside others.
 
     >>> [tuple(rows.shape) for rows in read(torch.zeros(3, 5)).leaves]
     [(3, 5)]
@@ -147,13 +153,13 @@ def read(x: Any, *, broken: Mapping[int, str] = MappingProxyType({})) -> Stack:
     >>> read([np.zeros(2), np.zeros(2)], broken={1: "came too late"}).kept
     (0, 2)
     """
-    stack = _read(x)
+    stack = _read(x, apart)
     if stack.device.type == "meta":
         raise TypeError("rows must be on a device that holds numbers, got the meta device")
     return stack.among(broken)
 
 
-def _read(x: Any) -> Stack:
+def _read(x: Any, apart: Container[Path]) -> Stack:
     if isinstance(x, Tensor | np.ndarray):
         return _read_matrix(x)
     if not isinstance(x, Sequence) or isinstance(x, str | bytes):
@@ -162,7 +168,7 @@ def _read(x: Any) -> Stack:
         )
     if not len(x):
         raise ValueError("x must hold the row of at least one client, got an empty list")
-    return _read_list(x)
+    return _read_list(x, apart)
 
 
 def _read_matrix(x: Tensor | np.ndarray[Any, Any]) -> Stack:
@@ -184,16 +190,16 @@ def _read_matrix(x: Tensor | np.ndarray[Any, Any]) -> Stack:
     return Stack(rows.shape[0], (rows,), (), tuple(range(rows.shape[0])), {}, rebuild, flatten)
 
 
-def _read_list(x: Sequence[Any]) -> Stack:
+def _read_list(x: Sequence[Any], apart: Container[Path]) -> Stack:
     entries = read_rows(x)
     first, reasons = agree(entries)
     kept = tuple(i for i in range(len(x)) if i not in reasons)
     model, sound = entries[first].leaves, [entries[i].leaves for i in kept]
     specs = {path: spec for path, spec in entries[first].signature if isinstance(spec, LeafSpec)}
     paths = in_order(model)
-    groups = _group({path: model[path] for path in paths if model[path].dtype in FLOATS})
+    groups = _group({path: model[path] for path in paths if model[path].dtype in FLOATS}, apart)
     integers = [path for path in paths if model[path].dtype not in FLOATS]
-    orders = {path: _find_order([leaves[path] for leaves in sound]) for path in paths}
+    orders = {path: find_order([leaves[path] for leaves in sound]) for path in paths}
     leaves = tuple(_lay_out(sound, group, orders) for group in groups)
     device = leaves[0][0].device
 
@@ -221,21 +227,16 @@ def _read_list(x: Sequence[Any]) -> Stack:
         reasons=reasons,
         rebuild=rebuild,
         flatten=flatten,
+        paths=tuple(groups),
     )
 
 
-def _group(leaves: dict[Path, Tensor]) -> list[list[Path]]:
-    """Which leaves become one: the small ones of a dtype."""
+def _group(leaves: dict[Path, Tensor], apart: Container[Path]) -> list[list[Path]]:
+    """Which leaves become one: the small ones of a dtype, those apart by themselves."""
     groups: dict[Any, list[Path]] = {}
     for path, leaf in leaves.items():
-        groups.setdefault(leaf.dtype if leaf.numel() < SMALL_LEAF else path, []).append(path)
+        groups.setdefault((leaf.dtype, path in apart) if leaf.numel() < SMALL_LEAF else path, []).append(path)
     return list(groups.values())
-
-
-def _find_order(leaves: Sequence[Tensor]) -> Order:
-    """The order in memory that most rows have this leaf in: one client must not make the others be copied."""
-    counts = Counter(map(order_in_memory, leaves))
-    return min(counts, key=lambda order: (-counts[order], order))
 
 
 def _lay_out(rows: Sequence[Mapping[Path, Tensor]], group: list[Path], orders: dict[Path, Order]) -> list[Tensor]:
@@ -244,7 +245,3 @@ def _lay_out(rows: Sequence[Mapping[Path, Tensor]], group: list[Path], orders: d
         return [flatten_leaf(leaves[group[0]], orders[group[0]]) for leaves in rows]
     pairs = [(path, orders[path]) for path in group]
     return [torch.cat([flatten_leaf(leaves[path], order) for path, order in pairs]) for leaves in rows]
-
-
-def _largest(row: Tensor) -> float:
-    return float(row.abs().max()) if row.numel() else 0.0

@@ -70,6 +70,8 @@ class Mixer(Stage):
     """A pre-aggregator: a matrix whose rows say which weighted sums of the rows go on."""
 
     needs_distances: ClassVar[bool] = True
+    draws: ClassVar[bool] = True
+    """Whether its matrix may be drawn: then all ranks that share the columns must draw alike."""
 
     @property
     def joins(self) -> int:

@@ -32,6 +32,7 @@ class Clipping(Mixer):
     """
 
     norm: float = 1.0
+    draws: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
     anchors: ClassVar[tuple[str, ...]] = ("origin",)
 

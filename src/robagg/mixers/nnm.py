@@ -33,6 +33,7 @@ class NNM(Mixer):
 
     f: F = None
     shares_rows: ClassVar[bool] = True
+    draws: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
 
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
