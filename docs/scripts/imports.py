@@ -30,6 +30,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "flower": ("_core", "kernels", "rules", "mixers", "server"),
     "nvflare": ("_core", "kernels", "rules", "mixers", "server"),
     "files": ("_core", "kernels", "rules", "mixers"),
+    "distributed": ("_core", "kernels", "rules"),
 }
 """Packages that stand beside the floors, on these alone."""
 ALSO = {"report": {"server"}, "paper": {"server"}, "cli": {"server", "files"}}
@@ -38,7 +39,7 @@ COLUMNS = {
     **{"kernels": 3.1, "_core": 3.1, "attacks": 3.5, "mixers": 4.6, "rules": 5.6},
     **{"data": 0.1, "splits": 1.1, "models": 2.1, "training": 2.6, "tasks": 1.1, "theory": 5.3, "worst_case": 4.2},
     **{"lab": 1.1, "report": 1.1, "profile": 2.2, "paper": 3.3, "cli": 3.9},
-    **{"server": 6.7, "flower": 6.7, "nvflare": 7.7, "files": 7.9},
+    **{"server": 6.7, "flower": 6.7, "nvflare": 7.7, "files": 7.9, "distributed": 9.0},
 }
 """Where a package stands in the picture, from left to right."""
 
