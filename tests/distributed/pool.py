@@ -19,7 +19,7 @@ PATIENCE = 300.0
 
 
 class Pool:
-    """World-size processes in one gloo group; a program is `f(group, *given)`, and what it returns comes back by rank."""
+    """Processes in one gloo group; a program is `f(group, *given)`, and what it returns comes back by rank."""
 
     def __init__(self, size: int, folder: Path) -> None:
         spawn = multiprocessing.get_context("spawn")

@@ -136,7 +136,7 @@ def train(group: Any, attack: str, rule: str | None, data: tuple[Tensor, ...], s
         scale = {"nan": torch.nan, "huge": 1e30, "minus": -1.0}[attack]
         for parameter in plain.parameters():
             parameter.register_hook(lambda grad: grad * scale)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     x, y, test_x, test_y = data
     draws, doubted, buckets = seeded(rank), [], 0
     sent = count_messages()
@@ -156,8 +156,8 @@ def train(group: Any, attack: str, rule: str | None, data: tuple[Tensor, ...], s
     return {"accuracy": accuracy, "weights": weights, "doubted": doubted, "slices": buckets, "sent": sent}
 
 
-def one_gradient(group: Any, rule: str, rows: Tensor, cap: float, given: Given) -> tuple[Tensor, Any]:
-    """The common gradient of a model whose gradient on rank r is `rows[r]`, after two steps; and the verdict."""
+def one_gradient(group: Any, rule: str, rows: Tensor, cap: float, given: Given, steps: int = 2) -> tuple[Tensor, Any]:
+    """The common gradient of a model whose gradient on rank r is `rows[r]`, after some steps; and the verdict."""
     own = rows[dist.get_rank(group)]
     sizes = [7, 300, 1, 64, len(own) - 372]
     plain = nn.ParameterList([nn.Parameter(torch.zeros(size)) for size in sizes])
@@ -173,7 +173,7 @@ def one_gradient(group: Any, rule: str, rows: Tensor, cap: float, given: Given) 
     model = DistributedDataParallel(Dot(), bucket_cap_mb=cap, process_group=group)
     state = HookState(ra.parse(rule), group, generator=seeded(), **given)
     model.register_comm_hook(state, robust_hook)
-    for _ in range(2):
+    for _ in range(steps):
         model.zero_grad()
         model(own).backward()
     return torch.cat([p.grad for p in plain]), state.verdict  # type: ignore[misc]

@@ -84,11 +84,11 @@ class SharedPasses(Passes):
         rest = [spread, spread.new_full((), float(coarse == torch.float32)), *([] if square is None else [square])]
         total = self.stack.ranks.add(torch.cat([gram.flatten(), torch.stack(rest)]))
         size = gram.numel()
-        gram, (spread, single, *squares) = total[:size].view_as(gram), total[size:]
+        gram, spread, single = total[:size].view_as(gram), total[size], total[size + 1]
         self._own_alarm, self._sound = False, not self.guarded
         gram = torch.where(torch.isfinite(spread), gram, torch.nan)
         coarse = torch.float32 if bool(single > 0) else torch.float64
-        return Gathered(medians, spread, gram, *(squares or [None]), coarse)
+        return Gathered(medians, spread, gram, None if square is None else total[size + 2], coarse)
 
     def _gather_own(self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor]) -> Gathered:
         """What another rank counts comes to nothing here, but where it is not finite it shows."""
