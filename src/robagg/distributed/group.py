@@ -52,10 +52,13 @@ class GroupRanks:
         own = torch.zeros(len(stack.kept), dtype=torch.float64, device="cpu")
         if pairs:
             own = measure(stack.counted(), [values[k] for k, _ in pairs])
-        top = self.find_most(own.to(self.device, copy=True)).cpu()
-        parts = (own / top.where(top > 0, 1.0)).square()
-        limit = torch.finfo(torch.float64).max
-        return (top * self.add(parts.to(self.device)).cpu().sqrt()).clamp(max=limit)
+        own = own.to(self.device)
+        every = [torch.empty_like(own) for _ in range(dist.get_world_size(self.group))]
+        dist.all_gather(every, own, group=self.group)
+        parts = torch.stack(every).cpu()
+        top = parts.amax(dim=0)
+        length = (parts / top.where(top > 0, 1.0)).square().sum(dim=0).sqrt()
+        return (top * length).clamp(max=torch.finfo(torch.float64).max)
 
     def share_draws(self, rule: Rule, generator: torch.Generator | None) -> torch.Generator | None:
         """A generator that draws on every rank what the first rank's would, for a rule that may draw.
