@@ -24,6 +24,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "cpu-memory": ("memory.py",),
     "cpu-rounds": ("rounds.py",),
     "cpu-many": ("many.py",),
+    "cpu-ranks": ("ranks.py",),
     "cpu-flower-1.2M": ("flower.py",),
 }
 """File -> what writes it."""
