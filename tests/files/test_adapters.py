@@ -189,7 +189,7 @@ def test_an_adapter_that_cannot_be_used_is_left_out_with_a_reason(
     assert len(verdict.reasons[2]) < 400
     expected = ra.Krum(f=2).explain([*updates[:2], {"w": torch.zeros(1)}, *updates[3:]])
     assert verdict.not_believed == expected.not_believed
-    with pytest.raises(ra.QuorumError, match="needs n >= 2f"):
+    with pytest.raises(ra.QuorumError, match="got 4 sound and 3 broken of 7"):
         aggregate_adapters([folders[2]] * 3 + folders[3:], tmp_path / "none", "krum(f=2)")
     assert not (tmp_path / "none").exists()
 

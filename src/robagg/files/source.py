@@ -6,9 +6,9 @@ import math
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 import torch
@@ -62,7 +62,7 @@ class Place:
     def __init__(self, path: Path) -> None:
         self.path = path
         with _open(path) as file:
-            found = os.fstat(file)
+            found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise FileFaultError("it must be a file")
         self.size = found.st_size
@@ -71,19 +71,21 @@ class Place:
     def read_bytes(self, offset: int, count: int) -> bytes:
         """Some bytes, fewer where the file ends."""
         with _open(self.path) as file:
-            return os.pread(file, count, offset)
+            file.seek(offset)
+            return file.read(count)
 
     def read_into(self, offset: int, out: Tensor) -> None:
         """Fill a tensor (k,) with the bytes from an offset on."""
         room = view_bytes(out)
         with _open(self.path) as file:
-            if _describe(os.fstat(file)) != self._state:
+            if _describe(os.fstat(file.fileno())) != self._state:
                 raise FileFaultError("it changed while it was read")
+            file.seek(offset)
             while room:
-                got = os.preadv(file, [room], offset)
+                got = file.readinto(room)
                 if not got:
-                    raise FileFaultError(f"it ends after {offset} bytes")
-                room, offset = room[got:], offset + got
+                    raise FileFaultError(f"it ends after {file.tell()} bytes")
+                room = room[got:]
         if out.dtype == torch.bool:
             out.view(torch.uint8).clamp_(max=1)  # another byte is no bool, and what torch makes of it is not defined
 
@@ -93,13 +95,11 @@ def view_bytes(numbers: Tensor) -> memoryview:
     return memoryview(numbers.view(torch.uint8).numpy())  # type: ignore[arg-type]
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[int]:
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe that nobody writes to must not be waited for
-    try:
-        yield file
-    finally:
-        os.close(file)
+def _open(path: Path) -> FileIO:
+    def open_at_once(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # not wait for a pipe that nobody writes to
+
+    return FileIO(path, "rb", opener=open_at_once)
 
 
 def _describe(found: os.stat_result) -> tuple[int, int, int, int]:

@@ -182,21 +182,18 @@ class StreamedPasses(Passes):
         return []
 
     def _gather(self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor]) -> Gathered:
-        found: list[Gathered] = []
+        total: Gathered | None = None
         with closing(self.stack.chunks(base=bool(self.anchors))) as chunks:
             for _, rows, base in chunks:
                 points = [base or None for _ in self.anchors]
-                got = gather([rows], points, self.compute, mix=mix, votes=votes)
+                # The last chunk's median makes room for this one's, and sums are added up at once: small numbers that
+                # are kept between large ones that come and go would keep memory in pieces that nothing fits into.
+                spares = total.medians if total else ()
+                got = gather([rows], points, self.compute, mix=mix, votes=votes, spares=spares)
                 self._end_early(bool(torch.isfinite(got.gram.diagonal()).all()))
-                found.append(got._replace(medians=[]))
-        squares = [got.square for got in found if got.square is not None]
-        return Gathered(
-            medians=Medians(mix, votes),
-            spread=torch.stack([got.spread for got in found]).sum(dim=0),
-            gram=torch.stack([got.gram for got in found]).sum(dim=0),
-            square=torch.stack(squares).sum(dim=0) if squares else None,
-            coarse=min((got.coarse for got in found), key=lambda dtype: dtype.itemsize),
-        )
+                total = add(total, got)
+        assert total is not None
+        return total._replace(medians=Medians(mix, votes))
 
     def _write(self, make: Callable[[Passes], Tensor]) -> None:
         lengths = torch.zeros(self.sent, dtype=torch.float64)
@@ -223,3 +220,15 @@ class StreamedPasses(Passes):
         failed = any(row in self.stack.stream.loader.failed for row in self.stack.kept)
         if failed or (not sound and not self.wide):
             raise AlarmError
+
+
+def add(total: Gathered | None, got: Gathered) -> Gathered:
+    """What chunks come to together; the medians are those of the last one."""
+    if total is None:
+        return got
+    total.spread.add_(got.spread)
+    total.gram.add_(got.gram)
+    if total.square is not None and got.square is not None:
+        total.square.add_(got.square)
+    coarse = min(total.coarse, got.coarse, key=lambda dtype: dtype.itemsize)
+    return total._replace(medians=got.medians, coarse=coarse)

@@ -46,9 +46,9 @@ class Writer:
         """Write the numbers start..start+k-1 (k,) of a tensor."""
         room = view_bytes(values.contiguous())
         offset = self._starts[name] + start * values.itemsize
+        self._file.seek(offset)
         while room:
-            put = os.pwrite(self._file.fileno(), room, offset)
-            room, offset = room[put:], offset + put
+            room = room[self._file.write(room) :]
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if kind is not None:
@@ -61,11 +61,12 @@ class Writer:
         except BaseException:
             self._discard()
             raise
-        folder = os.open(self.path.parent, os.O_RDONLY)  # the new name must last too
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        if os.name == "posix":
+            folder = os.open(self.path.parent, os.O_RDONLY)  # the new name must last too
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def _discard(self) -> None:
         self._file.close()
