@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -215,6 +217,16 @@ def test_state_dicts_of_dtensors_count_every_number_once(pool: Pool, text: str) 
     torch.testing.assert_close(
         torch.tensor(distances[:5] + distances[6:]).double(), whole.distances, rtol=1e-2, atol=1e-4
     )
+
+
+def test_a_torch_without_distributed_has_all_the_rest() -> None:
+    code = (
+        "import torch.distributed\ntorch.distributed.is_available = lambda: False\n"
+        "import robagg\nprint(robagg.CM(f=1)(torch.tensor([[1.0], [2.0], [9.0]])).item())\nimport robagg.distributed"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["2.0"]
+    assert done.stderr.strip().endswith("must have a torch with torch.distributed, got one that is built without it")
 
 
 def test_a_rule_must_be_one() -> None:
