@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,3 +207,33 @@ def test_too_little_memory_is_refused() -> None:
     assert 2 * 100 * size_chunks(50_000_000, 100) <= 50_000_000
     with pytest.raises(ValueError, match="memory must be at least 1638400 bytes for 100 files, got 1000"):
         size_chunks(1000, 100)
+
+
+GROWING = """
+import torch
+from pathlib import Path
+from robagg.files import Entry, Source, aggregate_sources
+
+class Large(Source):
+    entries = {"w": Entry(torch.float32, (50_000_000,))}
+    def __init__(self, k):
+        self.name, self.k = str(k), k
+    def read(self, name, start, out):
+        out.fill_(self.k)
+
+def report(number, done, total):
+    if done in (10, total):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+
+aggregate_sources([Large(k) for k in range(6)], lambda *part: None, "tq(f=1)", memory=6 << 23, progress=report)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of a process")
+def test_memory_does_not_grow_with_the_number_of_chunks() -> None:
+    told = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, text=True, check=True).stdout.split()
+    first, *others = (int(line) / 1024 for line in told)
+    assert len(others) >= 3
+    assert others[-1] - first < 40, f"from {first:.0f} to {others[-1]:.0f} MiB, where all chunks' medians are 190"
