@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from robagg._core.claims import read_claims
 from robagg._core.contract import Attribution, check_outcome, is_ours, read_matrix
 from robagg._core.outcome import Outcome
 from robagg._core.passes import AlarmError, Passes
+from robagg._core.projected import ProjectedPasses
+from robagg._core.projection import DISTANCES, Projection, choose_projection
 from robagg._core.shared import SharedPasses, SharedStack
 from robagg._core.stack import Stack
 from robagg._core.stage import Solver, describe_unprotected, find_in_force, find_left
@@ -39,6 +42,8 @@ class Request:
     """Whether each row's part is asked for, even where that takes another pass; without, it may not be given."""
     max_weight: float | None = None
     """The largest share that a claim can give a client; None: as far as f allows it."""
+    distances: str = "auto"
+    """Whether distances are "exact", "projected", or projected where that pays: "auto"."""
     alarm: Tensor | None = None
     """() A flag on the device, for a round that is one CUDA graph: the alarm is added to it instead of asked for.
 
@@ -48,6 +53,8 @@ class Request:
 
 def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outcome]:
     """Aggregate by the contract: drop the broken, keep the huge; the rows that were used and the outcome on them."""
+    if request.distances not in DISTANCES:
+        raise ValueError(f"distances must be one of {', '.join(DISTANCES)}, got {request.distances!r}")
     for stage in rule.stages:
         stage.resolve_f(stack.n)
     claims = read_claims(rule, request.weights, request.max_weight, stack.n)
@@ -63,6 +70,9 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
         outcome = _attempt(rule, request, stack, in_force, votes, last)
         request.alarm.logical_or_(outcome.alarm)
         return stack, outcome
+    projection = None
+    if type(stack) is Stack:  # rows that lie elsewhere have passes of their own
+        projection = choose_projection(request.distances, stack.leaves, request.generator)
     # A second attempt draws what the first drew, so that a broken row changes nothing but its own absence.
     generator = request.generator
     source = torch.default_generator if generator is None and stack.device.type == "cpu" else generator
@@ -74,7 +84,7 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
         in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept), votes)
         ready, back = stack.tamed() if wide else (stack, 1.0)
         try:
-            outcome = _attempt(rule, request, ready, in_force, votes, last, back=back, wide=wide)
+            outcome = _attempt(rule, request, ready, in_force, votes, last, projection, back=back, wide=wide)
             met = not wide and bool(outcome.alarm)
         except AlarmError:
             met = True
@@ -116,6 +126,7 @@ def _attempt(
     in_force: Sequence[int],
     votes: Votes | None,
     last: Sequence[Tensor] | None,
+    projection: Projection | None = None,
     *,
     back: float = 1.0,
     wide: bool = False,
@@ -123,7 +134,8 @@ def _attempt(
     """The outcome on rows `back` times smaller than they were sent, in float64 where `wide`."""
     names = dict.fromkeys(name for stage in rule.stages for name in stage.anchors)
     anchors = {name: _anchor(name, last, back) for name in names}
-    passes = stack.open_passes(
+    kind = stack.open_passes if projection is None else partial(ProjectedPasses, stack.leaves, projection=projection)
+    passes = kind(
         anchors,
         wide=wide,
         unit=1 / back,
@@ -151,6 +163,7 @@ def _attempt(
         check_outcome(core, outcome, passes)
     if isinstance(passes, SharedPasses):
         outcome = passes.settle(outcome)
+    outcome = replace(outcome, deviation=passes.deviation)
     outcome = outcome if votes is None else replace(outcome, votes=votes)
     return outcome if back == 1.0 else outcome.scaled(back)
 

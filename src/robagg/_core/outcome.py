@@ -81,6 +81,9 @@ class Outcome:
     scale: Tensor | None = None
     """() how far rows are from their mean, as the filter reckons."""
 
+    deviation: float | None = None
+    """The standard deviation of squared distances, as a part of them, where they are those of projected rows."""
+
     def scaled(self, back: float) -> Outcome:
         """The outcome on rows that are `back` times as large; what rounding takes beyond float64 becomes its limit."""
 

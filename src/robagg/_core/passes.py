@@ -71,6 +71,9 @@ class Passes:
         """Whether half of the rows may be Byzantine: then only a median by votes is a centre for distances."""
         self._raw: tuple[list[Tensor], Sketch] | None = None
 
+    deviation: float | None = None
+    """The standard deviation of squared distances, as a part of them, where rows were projected."""
+
     @property
     def total(self) -> int:
         """All votes; no pre-aggregator changes their number."""
@@ -119,7 +122,10 @@ class Passes:
         # A row that was drawn to an anchor far away is near the others by what is left of two large numbers: about the
         # mean of the rows, only the shares are subtracted.
         about = self.matrix - self.matrix[: self.n].mean(dim=0) if self.anchored else self.matrix
-        return self._for(sketch, about @ sketch.gram @ about.T, f)
+        return self._for(sketch, self._mix_gram(about, sketch.gram), f)
+
+    def _mix_gram(self, matrix: Tensor, gram: Tensor) -> Tensor:
+        return kernels.mix_gram(matrix, gram)
 
     def sketch(self, f: int, *, floor: bool = False) -> tuple[list[Tensor], Sketch]:
         """The median of the rows, leaf by leaf, and their sketch about it.
@@ -213,27 +219,27 @@ class Passes:
         if mix is not None and self._raw is not None:  # behind a mixer nobody asks for the median of what was sent
             spares, self._raw = self._raw[0], ([], self._raw[1])
         medians, spread, gram, square, coarse = self._gather(mix, votes, spares)
+        return medians, self._look_at(gram, spread, square, n, f, coarse)
+
+    def _look_at(
+        self, gram: Tensor, spread: Tensor, square: Tensor | None, n: int, f: int, coarse: torch.dtype
+    ) -> Sketch:
+        """The sketch, if it can be computed with; else the alarm."""
         # V is no larger than the sum of the diagonal, so it needs no look of its own. Squares vanish if most rows' do:
         # one far row must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do. One row is
         # its own median, so there it is the anchors whose squares may vanish.
         count = n if n > 1 else 1 + len(self.anchors)
-        few = n if n == 1 else n // 2 if mix is None else n - 1
+        few = n if n == 1 else n // 2 if square is None else n - 1
+        tiny, grain = TINY[coarse], (8 * torch.finfo(coarse).eps) ** 2
         self._alarm, spread, blur = kernels.examine(
-            gram,
-            spread,
-            n=count,
-            few=few,
-            tiny=TINY[coarse],
-            square=square,
-            grain=(8 * torch.finfo(coarse).eps) ** 2,
-            alarm=self._alarm,
+            gram, spread, n=count, few=few, tiny=tiny, square=square, grain=grain, alarm=self._alarm
         )
         if self.asks and not self.wide and bool(self._alarm):
             raise AlarmError
         if self.guarded and not self.asks:  # the round is done again: any sound sketch will do
             gram = torch.where(self._alarm, torch.eye(len(gram), dtype=torch.float64, device=self.device), gram)
             spread = torch.where(self._alarm, 1.0, spread)
-        return medians, Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)
+        return Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)
 
     def _gather(self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor]) -> Gathered:
         return gather(self.leaves, [*self.anchors.values()], self.compute, mix=mix, votes=votes, spares=spares)

@@ -59,6 +59,7 @@ class Rule(Stage):
         *,
         weights: Any = None,
         max_weight: float | None = None,
+        distances: str = "auto",
         generator: torch.Generator | None = None,
     ) -> Any:
         """The aggregate of the rows x, in their kind.
@@ -67,10 +68,12 @@ class Rule(Stage):
             x: an (n, d) tensor or array, a list of vectors, or a list of state dicts or other trees of arrays.
             weights: what each client claims to count, such as its number of examples; None: all alike.
             max_weight: the largest share of all that a claim can give a client; None: as far as f allows it.
+            distances: "exact"; "projected", which takes less time with many rows and is a little off; or "auto", which
+                projects from 512 rows on. The value is a sum of the rows as they are in any case.
             generator: what is random takes its numbers here.
         """
-        stack, outcome = aggregate(self, read(x), Request(weights, generator=generator, max_weight=max_weight))
-        return rebuild(stack, outcome)
+        request = Request(weights, None, generator, False, max_weight, distances)
+        return rebuild(*aggregate(self, read(x), request))
 
     def explain(
         self,
@@ -78,10 +81,11 @@ class Rule(Stage):
         *,
         weights: Any = None,
         max_weight: float | None = None,
+        distances: str = "auto",
         generator: torch.Generator | None = None,
     ) -> Verdict:
         """The aggregate with each row's share in it, and the reason for every row that was left out or limited."""
-        request = Request(weights, generator=generator, verdict=True, max_weight=max_weight)
+        request = Request(weights, None, generator, True, max_weight, distances)
         stack, outcome = aggregate(self, read(x), request)
         return judge(self, stack, outcome)
 
@@ -92,10 +96,11 @@ class Rule(Stage):
         *,
         weights: Any = None,
         max_weight: float | None = None,
+        distances: str = "auto",
         generator: torch.Generator | None = None,
     ) -> tuple[Verdict, Any]:
         """The verdict and the next state: one that remembers takes its last value as state, others hand it through."""
-        request = Request(weights, state, generator, verdict=True, max_weight=max_weight)
+        request = Request(weights, state, generator, True, max_weight, distances)
         stack, outcome = aggregate(self, read(x), request)
         verdict = judge(self, stack, outcome)
         # A copy: who scales the value in place must not move where the next round starts.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -103,6 +103,14 @@ class Sketch:
         assert self.votes is not None
         ends = self.votes[order].cumsum(dim=-1)
         return ends.clamp(max=most) - (ends - self.votes[order]).clamp(max=most)
+
+    def sum_nearest(self) -> Tensor:
+        """For each row the sum (n,) of squared distances to its n-f nearest, itself included."""
+        if (sums := kernels.sum_nearest(self.gram, self.n, self.n - self.f)) is not None:
+            return sums
+        # Behind a pre-aggregator the matrix is symmetric only up to rounding, and ties must not be settled by that.
+        even = replace(self, gram=torch.maximum(self.gram, self.gram.T))
+        return even.neighbours()[0].sum(dim=1)
 
     def neighbours(self) -> tuple[Tensor, Tensor]:
         """For each row its n-f nearest, itself first: squared distances and indices (n, n-f). Ties: the lower index."""

@@ -141,6 +141,9 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
     if len(kept) and not clipped and bool(outside.all()):
         stays = "is the median" if outcome.weights is None or not outcome.weights.any() else "stays where it was"
         note = f"No row lies within tau of the centre in the last step, so the value {stays}."
+    if outcome.deviation is not None:
+        off = f"{100 * outcome.deviation:.2g}%"
+        note = f"{note} Rows were projected: squared distances have a standard deviation of {off}.".strip()
     return Verdict(
         value=rebuild(stack, outcome),
         weights=weights,

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robagg.kernels import cpu, cpu_filter, cuda, cuda_filter, reference
+from robagg.kernels import cpu, cpu_filter, cpu_many, cuda, cuda_filter, many, reference
 from robagg.kernels.types import Examined, Rows, Sketched, Walked
 
 _warned = False
@@ -92,6 +92,11 @@ def measure(rows: Rows, point: Tensor | None) -> Tensor:
     return cpu.measure(rows, point) if choose(rows[0]) is cpu else reference.measure(rows, point)
 
 
+def choose_many(row: Tensor) -> ModuleType:
+    """The module with what passes over many rows like this one are made of: functions as those of `many`."""
+    return cpu_many if choose(row) is cpu and cpu_many.available() else many
+
+
 def _offer(row: Tensor, spare: Tensor | None, votes: Tensor | None) -> tuple[ModuleType, dict[str, Tensor]]:
     """The module for rows like this one, and what it can use of the rest.
 
@@ -142,7 +147,7 @@ def walk(
         return None
     if gram.is_cuda and votes is None and len(gram) <= cuda.MOST and cuda.available():
         return cuda.walk(formula, gram, spread, n, int(f), iterations, **more)
-    if type(gram) is Tensor and gram.device.type == "cpu" and cpu.available():
+    if type(gram) is Tensor and gram.device.type == "cpu" and cpu.available() and n <= cpu_many.MOST:
         return cpu.walk(formula, gram, spread, n, f, iterations, votes=votes, **more)
     return None
 
@@ -169,10 +174,26 @@ def neighbours(gram: Tensor, n: int, count: int) -> tuple[Tensor, Tensor] | None
     return None
 
 
+def sum_nearest(gram: Tensor, n: int, count: int) -> Tensor | None:
+    """Each row's sum of squared distances to its nearest rows, where there is a kernel; see `cpu_many.sum_nearest`."""
+    return cpu_many.sum_nearest(gram, n, count) if n > cpu_many.MOST and _knows_many(gram) else None
+
+
+def mix_gram(mix: Tensor, gram: Tensor) -> Tensor:
+    """W G W^T for a matrix (m, n) and a symmetric one (n, n)."""
+    return cpu_many.mix_gram(mix, gram) if len(gram) > cpu_many.MOST and _knows_many(gram) else mix @ gram @ mix.T
+
+
+def _knows_many(gram: Tensor) -> bool:
+    return gram.device.type == "cpu" and cpu_many.available() and not (_only_reference() or _is_mapped(gram))
+
+
 def nearest_means(gram: Tensor, n: int, count: int) -> Tensor | None:
     """The matrix of each row's nearest rows in one kernel, where there is one; see `cuda.nearest_means`."""
     if gram.is_cuda and len(gram) <= 2 * cuda.MOST and cuda.available() and not (_only_reference() or _is_mapped(gram)):
         return cuda.nearest_means(gram, n, count)
+    if n > cpu_many.MOST and _knows_many(gram):
+        return cpu_many.nearest_means(gram, n, count)
     return None
 
 

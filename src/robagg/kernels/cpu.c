@@ -13,10 +13,11 @@
 #include <string.h>
 
 enum { ABI = 7 };                                                /* cpu.py loads no library with another number */
-enum { SKETCH, TRIM, COMBINE, SHARES, MEASURE };                 /* op */
+enum { SKETCH, TRIM, COMBINE, SHARES, MEASURE, SPREAD };         /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */
 enum { LINE = 64, TILE_BYTES = 1 << 18, WIDE = 8, FLUSH = 8, CHUNKS = 64 };
+enum { FEW = 160, MANY = 512 }; /* rows up to which sorting is faster than looking for a median, or for more than that */
 
 struct row {
     const void *data; /* NULL: the origin */
@@ -54,6 +55,8 @@ struct sums { /* of one chunk of columns */
 };
 
 static const struct row origin = {NULL, 1, FLOAT32, 0};
+
+#include "cpu_many.h"
 
 struct plan {
     int op, mixed, direct, even; /* direct: rows are used where they lie; even: a mixed row has one weight */
@@ -285,10 +288,15 @@ struct passes {
     void (*sorted)(const struct plan *, int64_t, int64_t, void *, struct sums *);
     void (*combine)(const struct plan *, int64_t, int64_t, void *, struct sums *);
     void (*measure)(const struct plan *, int64_t, int64_t, void *, struct sums *);
+    void (*multiply)(const struct product *, int64_t, int64_t, int64_t, int64_t, int64_t, void *);
+    void (*project)(const struct projection *, int64_t, int64_t, void *);
+    void (*nearest)(const struct nearest *, int64_t, void *);
+    int64_t lanes;
 };
-#define PASSES(isa) \
-    {{scratch_##isa##_float, sorted_##isa##_float, combine_##isa##_float, measure_##isa##_float}, \
-     {scratch_##isa##_double, sorted_##isa##_double, combine_##isa##_double, measure_##isa##_double}}
+#define OF(type)                                                                                                       \
+    {scratch_##type, sorted_##type, combine_##type, measure_##type, multiply_##type, project_##type, nearest_##type,  \
+     lanes_##type}
+#define PASSES(isa) {OF(isa##_float), OF(isa##_double)}
 static const struct passes all[][2] = {
     PASSES(plain),
 #ifdef X86
@@ -387,13 +395,14 @@ static struct rank find_rank(const int64_t *ascending, int64_t m, int64_t number
 /* The ends of the range of copies; those of a sketch are in the middle. 1 where there was no memory. */
 static int rank_votes(struct plan *p)
 {
+    const int middle = p->op == SKETCH || p->op == SPREAD;
     int64_t *const ascending = malloc((size_t)p->m * sizeof *ascending);
     if (ascending == NULL) return 1;
     memcpy(ascending, p->votes, (size_t)p->m * sizeof *ascending);
     qsort(ascending, (size_t)p->m, sizeof *ascending, compare_votes);
     for (int64_t i = 0; i < p->m; i++) p->total += ascending[i];
-    p->low = find_rank(ascending, p->m, p->op == SKETCH ? (p->total - 1) / 2 : p->lo);
-    p->high = find_rank(ascending, p->m, p->op == SKETCH ? p->total / 2 : p->hi - 1);
+    p->low = find_rank(ascending, p->m, middle ? (p->total - 1) / 2 : p->lo);
+    p->high = find_rank(ascending, p->m, middle ? p->total / 2 : p->hi - 1);
     free(ascending);
     return 0;
 }
@@ -437,7 +446,7 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     fegetenv(&p.rounding);
     const size_t own = sorts ? passes->scratch(&p) : 5 * ((size_t)p.tile * (size_t)element + LINE);
     p.own = (own / LINE + 1) * LINE;
-    const int64_t counts[] = {[SKETCH] = size * size, [SHARES] = p.m, [MEASURE] = p.n};
+    const int64_t counts[] = {[SKETCH] = size * size, [SHARES] = p.m, [MEASURE] = p.n, [SPREAD] = 0};
     const size_t gram = (size_t)counts[job->op];
     const size_t terms = p.mixed ? (size_t)(p.m * p.n) : 0;
     const size_t bytes = (size_t)p.seats * p.own + (size_t)p.chunks * (sizeof *p.sums + gram * sizeof(double)) +
@@ -466,7 +475,7 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     }
 
     for (int64_t k = 0; k < p.chunks; k++) { /* in order, whoever came first */
-        if (job->op == SKETCH) *job->spread += p.sums[k].spread;
+        if (job->spread != NULL) *job->spread += p.sums[k].spread;
         if (job->alarm != NULL && p.sums[k].alarm) *job->alarm = 1;
         for (size_t i = 0; i < gram; i++) job->gram[i] += p.sums[k].gram[i];
     }
@@ -477,6 +486,7 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     return 0;
 }
 
+#include "cpu_team.h"
 #include "cpu_walk.h"
 
 #define NAME(x) x##_plain

@@ -43,6 +43,38 @@ class Filter(ctypes.Structure):
     )
 
 
+class Product(ctypes.Structure):
+    """Products of all pairs of rows: `struct product`."""
+
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("isa", "wide", "threads", "same")),
+        *((name, ctypes.c_int64) for name in ("m", "n", "d")),
+        *((name, ctypes.c_void_p) for name in ("left", "right")),
+        ("centre", ctypes.c_int64 * 3),
+        *((name, ctypes.c_void_p) for name in ("out", "parallel")),
+    )
+
+
+class Projection(ctypes.Structure):
+    """Rows projected onto few numbers: `struct projection`."""
+
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("isa", "wide", "threads", "unused")),
+        *((name, ctypes.c_int64) for name in ("n", "d", "k")),
+        *((name, ctypes.c_void_p) for name in ("rows", "signs", "shifts", "out", "parallel")),
+    )
+
+
+class Nearest(ctypes.Structure):
+    """Each row's nearest rows: `struct nearest`."""
+
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("isa", "threads")),
+        *((name, ctypes.c_int64) for name in ("n", "size", "count")),
+        *((name, ctypes.c_void_p) for name in ("gram", "sums", "means", "parallel")),
+    )
+
+
 def load() -> ctypes.CDLL | None:
     """The library beside this file, or None where it is missing, does not load, or is of another version."""
     opened = _open()
@@ -70,6 +102,10 @@ def _open() -> ctypes.CDLL | str:
         if hasattr(library, "robagg_filter"):
             library.robagg_filter.argtypes = [ctypes.POINTER(Filter)]
             library.robagg_filter.restype = None
+        if hasattr(library, "robagg_product"):
+            library.robagg_product.argtypes = [ctypes.POINTER(Product)]
+            library.robagg_project.argtypes = [ctypes.POINTER(Projection)]
+            library.robagg_nearest.argtypes = [ctypes.POINTER(Nearest)]
     except (OSError, AttributeError) as error:
         return f"it does not load: {error}"
     return library

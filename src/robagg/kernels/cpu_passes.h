@@ -317,6 +317,7 @@ static void NAME(count)(const struct NAME(tile) *t, ptrdiff_t v, ptrdiff_t colum
 #undef WITHIN
 }
 
+#include "cpu_select.h"
 #include "cpu_votes.h"
 
 /* Scratch bytes of one thread, in the order in which `sorted` deals them out. */
@@ -324,16 +325,18 @@ static size_t NAME(scratch)(const struct plan *p)
 {
     const size_t blocks = (size_t)(p->size + BLOCK - 1) / BLOCK, m = (size_t)p->m, n = (size_t)p->n;
     const size_t rows = (size_t)p->size + (p->mixed ? n : 0) + 2;
-    const size_t vectors = m + blocks * (blocks + 1) / 2 * BLOCK * BLOCK + (p->votes ? 4 * m : 0);
+    const size_t sums = p->op == SKETCH ? blocks * (blocks + 1) / 2 * BLOCK * BLOCK : m;
+    const size_t vectors = m + sums + (p->votes ? 4 * m : 0);
     return rows * ((size_t)p->tile * sizeof(T) + LINE) + vectors * sizeof(V) + (3 * m + 2 * n) * sizeof(void *);
 }
 
-/* Columns begin..end of sketch, trim or shares: the median or trimmed mean to p->value, and this chunk's own sums to
-   `sums`. */
+/* Columns begin..end of sketch, spread, trim or shares: the median or trimmed mean to p->value, and this chunk's own sums
+   to `sums`. */
 static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void *scratch, struct sums *sums)
 {
     const ptrdiff_t n = p->n, m = p->m, size = p->size, blocks = (size + BLOCK - 1) / BLOCK;
-    const ptrdiff_t pairs = blocks * (blocks + 1) / 2, lanes = pairs * BLOCK * BLOCK;
+    const ptrdiff_t pairs = blocks * (blocks + 1) / 2;
+    const ptrdiff_t lanes = p->op == SKETCH ? pairs * BLOCK * BLOCK : m;
     struct NAME(tile) tile = {.y = scratch, .step = VLEN * p->rows->bytes}, *const t = &tile;
     /* An odd number of cache lines: rows of the tile do not fight for the same cache sets. */
     const ptrdiff_t pitch = t->pitch = (ptrdiff_t)((size_t)p->tile * sizeof(T) + LINE) / (ptrdiff_t)sizeof(V);
@@ -391,6 +394,10 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
                 NAME(vote)(p, t, v, m, s, votes, room, away, far, some - v * VLEN, products);
                 continue;
             }
+            if (m > (median ? FEW : MANY) && p->op != SKETCH) {
+                NAME(pick_columns)(p, t, v, m, s, median, some - v * VLEN, products);
+                continue;
+            }
             NAME(sort)(t->from, v * VLEN, m, s);
             if (p->op == SHARES) {
                 NAME(count)(t, v, some - v * VLEN, m, s[p->lo], s[p->hi - 1], products);
@@ -410,6 +417,7 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
         const T *const mad = (const T *)t->mad;
         for (ptrdiff_t k = 0; k < count * VLEN; k += 8)
             for (int l = 0; l < 8; l++) spread[l] += (double)mad[k + l] * (double)mad[k + l];
+        if (p->op == SPREAD) continue;
         for (ptrdiff_t i = m; i < size; i++) {
             V *const anchor = t->y + i * pitch;
             NAME(load)((T *)anchor, p->rows + n + i - m, at, some, count * VLEN);
@@ -477,6 +485,8 @@ static void NAME(measure)(const struct plan *p, int64_t begin, int64_t end, void
     }
 }
 
+#include "cpu_product.h"
+
 #undef SWAP
 #undef READ
 #undef WRITE
@@ -508,3 +518,6 @@ static void NAME(measure)(const struct plan *p, int64_t begin, int64_t end, void
 #undef SPLAT
 #undef VSUM
 #undef MASK
+#undef CHOOSE
+#undef ALL
+#undef ADD_UP_TO

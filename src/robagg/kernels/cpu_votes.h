@@ -2,15 +2,7 @@
    sorted column. Values are sorted without their votes; which of them has a rank is then found by counting the votes of
    the rows up to a middle one, as often as the positions that can have it must be halved. */
 
-typedef __typeof__(_Generic((T)0, float: (int32_t)0, double: (int64_t)0)) NAME(whole);
-typedef NAME(whole) NAME(mask) __attribute__((vector_size(sizeof(V)), may_alias)); /* all bits or none; or votes */
-#define MASK NAME(mask)
-#define CHOOSE(mask, a, b) (V)(((mask) & (MASK)(a)) | (~(mask) & (MASK)(b)))
-#define ALL(number) ((MASK){0} + (NAME(whole))(number))
 #define REAL(votes) __builtin_convertvector(votes, V)
-#ifndef ADD_UP_TO /* to the sum the votes of the lanes where a <= b */
-#define ADD_UP_TO(sum, a, b, votes) ((sum) + ((votes) & (MASK)((a) <= (b))))
-#endif
 
 /* The value with a rank, of n rows x whose sorted values are s; *reached: the votes up to it. */
 static inline __attribute__((always_inline)) V NAME(pick)(const V *x, ptrdiff_t n, const V *s, const struct rank *rank,
@@ -106,7 +98,7 @@ static void NAME(vote)(const struct plan *p, const struct NAME(tile) *t, ptrdiff
     if (p->op == SHARES) NAME(count_votes)(x, n, s, p, votes, room, columns, counts);
     else if (p->high.number - p->low.number > 1) t->centre[v] = NAME(pick_mean)(x, n, s, p, votes, room);
     else t->centre[v] = NAME(pick_middle)(x, n, s, p, votes, room);
-    if (p->op != SKETCH) return;
+    if (p->op != SKETCH && p->op != SPREAD) return;
     for (ptrdiff_t i = 0; i < n; i++) {
         const V gap = t->y[i * t->pitch + v] = x[i] - t->centre[v];
         x[i] = VMAX(gap, SPLAT((T)0) - gap);
@@ -114,7 +106,4 @@ static void NAME(vote)(const struct plan *p, const struct NAME(tile) *t, ptrdiff
     NAME(sort)(from, 0, n, s);
     t->mad[v] = NAME(pick_middle)(x, n, s, p, votes, room);
 }
-#undef CHOOSE
-#undef ALL
 #undef REAL
-#undef ADD_UP_TO

@@ -42,7 +42,7 @@ def sketch(
     gram = torch.zeros(size, size, dtype=torch.float64, device=device)
     square = None if mix is None else torch.zeros((), dtype=torch.float64, device=device)
     wide = device.type != "cpu"  # an accelerator's matrix product may round float32 to TF32
-    for columns in tiles(d, device):
+    for columns in tiles(d, device, len(rows)):
         x = tile(rows, columns, compute)
         if mix is not None:
             x = mixed(mix, x)
@@ -76,7 +76,7 @@ def trim(
     d, device = rows[0].shape[0], rows[0].device
     value = torch.empty(d, dtype=compute, device=device)
     alarm = torch.zeros((), dtype=torch.bool, device=device)
-    for columns in tiles(d, device):
+    for columns in tiles(d, device, len(rows)):
         x = tile(rows, columns, compute)
         alarm |= ~torch.isfinite(x).all()
         if mix is not None:
@@ -148,7 +148,7 @@ def shares(
     m = mix.shape[0] if mix is not None else len(rows)
     d, device = rows[0].shape[0], rows[0].device
     counts = torch.zeros(m, dtype=torch.float64, device=device)
-    for columns in tiles(d, device):
+    for columns in tiles(d, device, len(rows)):
         x = tile(rows, columns, compute)
         if mix is not None:
             x = mixed(mix, x)
@@ -165,7 +165,7 @@ def measure(rows: Rows, point: Tensor | None) -> Tensor:
     """The squared distances (n,) of the rows to a point (d,), or to the origin, computed in float64."""
     d, device = rows[0].shape[0], rows[0].device
     squares = torch.zeros(len(rows), dtype=torch.float64, device=device)
-    for columns in tiles(d, device):
+    for columns in tiles(d, device, len(rows)):
         centre = 0.0 if point is None else point[columns].double()
         for k, row in enumerate(rows):
             squares[k] += (row[columns].double() - centre).square_().sum()
@@ -203,9 +203,9 @@ def examine(
     return Examined(met, spread * (spread > blur), blur)
 
 
-def tiles(d: int, device: torch.device) -> Iterator[slice]:
+def tiles(d: int, device: torch.device, n: int) -> Iterator[slice]:
     """Ranges of columns that cover d: small enough for a cache on a CPU, large enough to fill an accelerator."""
-    width = 8192 if device.type == "cpu" else 1 << 20
+    width = 8192 if device.type == "cpu" else min(1 << 20, (1 << 27) // n)
     return (slice(j, min(j + width, d)) for j in range(0, d, width))
 
 

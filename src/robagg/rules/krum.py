@@ -47,9 +47,8 @@ class Krum(GramRule):
 
 def score(sketch: Sketch) -> Tensor:
     """Each row's sum of squared distances (n,) to its n-f nearest rows; a row without votes is chosen last."""
-    # Behind a pre-aggregator the matrix is symmetric only up to rounding, and ties must not be settled by that.
-    even = replace(sketch, gram=torch.maximum(sketch.gram, sketch.gram.T))
-    if even.votes is None:
-        return even.neighbours()[0].sum(dim=1)
-    total = (even.company() * even.pairwise()).sum(dim=1)
-    return total.where(even.votes > 0, torch.inf)
+    if sketch.votes is None:
+        return sketch.sum_nearest()
+    even = replace(sketch, gram=torch.maximum(sketch.gram, sketch.gram.T))  # ties must not be settled by rounding
+    total: Tensor = (even.company() * even.pairwise()).sum(dim=1)
+    return total.where(sketch.votes > 0, torch.inf)
