@@ -16,6 +16,8 @@ from timing import BUSY
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "performance.md"
+SCALE = ROOT / "docs" / "scale.md"
+BEGIN, END = "<!-- many clients: written by benchmarks/document.py -->", "<!-- end -->"
 GPU_RULES = ("mean", "cm", "tm", "krum", "rfa", "huber", "mca", "tq", "nnm >> tq")
 FLOWER = {
     "FedAvg": "mean",
@@ -93,6 +95,24 @@ def write_cpu_growth() -> str:
         cells = [cell for rule in ("cm", "krum", "tq") for cell in (show_ms(ms[rule]), f"{ms[rule] / ms['mean']:.1f}")]
         rows.append([str(row["n"]), f"{row['d']:,}", show_ms(ms["mean"]), *cells])
     return f"{tabulate(head, rows)}{tell_busy(growth)}"
+
+
+def write_thousands() -> str:
+    """The table of many clients, as multiples of the mean."""
+    rows = need("cpu-growth")["many"]
+    rules = [rule for rule in rows[0]["ms"] if rule != "mean"]
+    head = ["n", "d", "mean, ms", *(f"`{rule}`" for rule in rules)]
+    cells = [
+        [f"{row['n']:,}", f"{row['d']:,}", show_ms(row["ms"]["mean"])]
+        + [f"{row['ms'][rule] / row['ms']['mean']:.1f}" for rule in rules]
+        for row in rows
+    ]
+    return tabulate(head, cells)
+
+
+def replace_many(page: str) -> str:
+    before, rest = page.split(BEGIN)
+    return f"{before}{BEGIN}\n\n{write_thousands()}\n{END}{rest.split(END, 1)[1]}"
 
 
 def show_ms(ms: float) -> str:
@@ -416,6 +436,7 @@ The same cells of TQ. tf32 is the default on a GPU; `precision="bfloat16"` is fa
 def main() -> None:
     pictures.draw_costs(need("cpu-n20"), need("gpu-times")["times"]["n=20 d=1.2M float32"])
     pictures.draw_growth(need("cpu-growth"))
+    SCALE.write_text(replace_many(SCALE.read_text()))
     PAGE.write_text(write())
     print(f"written: {', '.join(str(path.relative_to(ROOT)) for path in (PAGE, pictures.COSTS, pictures.GROWTH))}")
 

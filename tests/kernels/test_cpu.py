@@ -438,7 +438,7 @@ def test_the_environment_chooses_the_instruction_set(isa: str, monkeypatch: pyte
 
 def test_a_library_of_another_version_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_library, "_ABI", -1)
-    assert cpu_library.load.__wrapped__() is None
+    assert isinstance(cpu_library._open.__wrapped__(), str)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 20, 90])

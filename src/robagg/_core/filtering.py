@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from robagg import kernels
+from robagg._core.directions import Directions, sum_least
 from robagg._core.outcome import Weights
 from robagg._core.sketch import Sketch
 
+MOST = 512
+"""Rows up to which each step of a filter squares their matrix; beyond, its top directions are found by power steps."""
 SQUARINGS = 20
 """A matrix squared so often is the projector on its top eigenvectors, unless eigenvalues agree to five digits."""
 REFINE = 10
@@ -30,7 +36,7 @@ def filter_rows(sketch: Sketch, standout: float = 0.0) -> Weights:
     n, f = sketch.n, sketch.f * sketch.vote
     votes = sketch.count(torch.ones(n, dtype=torch.float64, device=sketch.gram.device)) * sketch.vote
     if sketch.votes is None:
-        variance = estimate_variance(sketch.pairwise(), f)
+        variance = estimate_variance(sketch.gram, n, f)
         level = variance * (standout / max(n - 1, 1))
     else:
         variance = estimate_weighted_variance(sketch.pairwise(), votes, f)
@@ -39,7 +45,8 @@ def filter_rows(sketch: Sketch, standout: float = 0.0) -> Weights:
     steps = count_steps(sketch) + (REFINE if f and standout else 0)
     left = kernels.weigh_down(sketch.gram, votes, f, level, steps)
     if left is None:
-        left = weigh_down(sketch.gram[:n, :n], votes, f, level, steps)
+        way = weigh_down_many if n > MOST and sketch.gram.device.type == "cpu" else weigh_down
+        left = way(sketch.gram[:n, :n], votes, f, level, steps)
     part = left if sketch.votes is None else (left / votes).where(votes > 0, 1.0)
     return Weights(sketch.on_rows(left / left.sum()), left=part, scale=variance.sqrt())
 
@@ -69,12 +76,32 @@ def weigh_down(gram: Tensor, votes: Tensor, f: float, level: Tensor, steps: int)
     """
     tiny = torch.finfo(torch.float64).tiny
     unit = gram.diagonal().max().clamp(min=tiny)
-    gram, level = gram / unit, level / unit
-    c, best, least, alive = votes, votes, torch.full_like(gram[0, 0], torch.inf), torch.ones_like(gram[0, 0])
+    gram = gram / unit
+    return take_steps(partial(examine, gram), votes, f, level / unit, steps)
+
+
+def weigh_down_many(gram: Tensor, votes: Tensor, f: float, level: Tensor, steps: int) -> Tensor:
+    """The same for many rows: no step multiplies two (n, n) matrices, and none is made after the last."""
+    unit = gram.diagonal().max().clamp(min=torch.finfo(torch.float64).tiny)
+    return take_steps(Directions(gram, unit), votes, f, level / unit, steps, asks=True)
+
+
+def take_steps(
+    examine: Callable[[Tensor], tuple[Tensor, Tensor]],
+    votes: Tensor,
+    f: float,
+    level: Tensor,
+    steps: int,
+    *,
+    asks: bool = False,
+) -> Tensor:
+    """What the steps of `weigh_down` leave, by the largest variance and the rows' squares that `examine` gives."""
+    tiny = torch.finfo(torch.float64).tiny
+    c, best, least, alive = votes, votes, torch.full_like(votes[0], torch.inf), torch.ones_like(votes[0])
     total = votes.sum()
     for _ in range(steps):
         share = c / c.sum()
-        spread, along = examine(gram, share)
+        spread, along = examine(share)
         better = (spread < least * (1 - SLACK)) & (alive > 0)
         least, best = torch.where(better, spread, least), torch.where(better, c, best)
         alive = alive * (spread > level * (1 + SLACK))
@@ -84,18 +111,23 @@ def weigh_down(gram: Tensor, votes: Tensor, f: float, level: Tensor, steps: int)
         left = torch.where(left > OUT, left, 0.0)
         alive = alive * (left.sum() > total - 2 * f + SLACK * total)
         c = torch.where(alive > 0, left, c)
+        if asks and not bool(alive):
+            break
     return best
 
 
-def estimate_variance(squared: Tensor, f: float) -> Tensor:
-    """Half the mean () of the (n-f)(n-f-1)/2 least of squared distances (n, n) between rows.
+def estimate_variance(gram: Tensor, n: int, f: float) -> Tensor:
+    """Half the mean () of the (n-f)(n-f-1)/2 least squared distances between n rows, from their inner products.
 
     So many pairs are honest, and the nearest are no farther apart than those: it is at most the honest rows' variance.
     """
-    n = len(squared)
-    i, j = torch.tril_indices(n, n, -1, device=squared.device)
     honest = int(n - f + SLACK)
     count = honest * (honest - 1) // 2
+    if n > MOST and gram.device.type == "cpu":
+        return sum_least(gram, n, count) / max(2 * count, 1)
+    i, j = torch.tril_indices(n, n, -1, device=gram.device)
+    length = gram.diagonal()
+    squared = (length[:n, None] + length[:n] - 2 * gram[:n, :n]).clamp(min=0)
     return squared[i, j].sort().values[:count].sum() / max(2 * count, 1)
 
 
