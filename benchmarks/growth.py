@@ -54,7 +54,7 @@ def main() -> None:
     record: dict[str, Any] = {"machine": describe_machine(), "kernel": kernels.active("cpu")}
     print(f"\ngrowth, {record['kernel']}: milliseconds, and times the mean")
     if options.only and options.json and options.json.exists():
-        record = json.loads(options.json.read_text()) | record
+        record |= json.loads(options.json.read_text())
     for name, shapes in SHAPES.items():
         if options.only not in (None, name):
             continue
