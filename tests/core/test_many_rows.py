@@ -28,7 +28,7 @@ CHAINS = [
     "clipping >> rfa",
 ]
 DISTANCES = ["exact", "projected"]
-compiled = pytest.mark.skipif(not cpu.available(), reason="the C kernels are not built")
+compiled = pytest.mark.skipif(not cpu_many.available(), reason="the C kernels are not built")
 
 
 def draw(n: int, d: int, seed: int = 0) -> Tensor:
