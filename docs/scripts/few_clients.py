@@ -16,7 +16,7 @@ from robagg import parse
 from robagg.report.formats import render_rows
 
 PAGE = Path(__file__).parents[1] / "engineers.md"
-CHAINS = ("nnm >> tq", "nnm >> huber", "nnm >> tq(floor=False)", "tq")
+CHAINS = ("nnm >> tq", "nnm >> huber", "nnm >> tq(floor=False)", "tq", "spectralfilter", "caf")
 CLIENTS = (5, 6, 8, 10, 12, 16, 20, 30, 40)
 SHARES = (0.1, 0.2, 0.25, 0.3, 0.4)
 ROUNDS, LONG = 100, 300
@@ -55,7 +55,7 @@ def spread_f(n: int) -> list[int]:
 
 
 def count_doubted(chain: str, n: int, f: int, uneven: int, rounds: int = ROUNDS) -> float:
-    """The share of client-rounds with a reason against an honest client: outside tau, so rejected or limited."""
+    """The share of client-rounds with a reason against an honest client: outside tau, or of half its weight."""
     generator = torch.Generator().manual_seed(0)
     rule, doubted = parse(chain, f=f), 0
     for _ in range(rounds):
