@@ -7,8 +7,8 @@ wrong in the same way, and they were not written from each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Callable, Sequence
+from itertools import accumulate, combinations
 from typing import Any
 
 import numpy as np
@@ -323,3 +323,99 @@ def clipping(rows: Rows, norm: float = 1.0) -> list[Vector]:
         scale = 1.0 if length <= norm else norm / length
         mixed.append([scale * x for x in row])
     return mixed
+
+
+def nearest_to(rows: Rows, f: int, point: Sequence[float]) -> tuple[Vector, float]:
+    """The mean of the n-f rows nearest to a point, and the margin by which the last of them was taken."""
+    gaps = [squared(row, point) for row in rows]
+    order = sorted(range(len(rows)), key=lambda i: (gaps[i], i))[: len(rows) - f]
+    return mean([rows[i] for i in order]), cut_gap(gaps, len(rows) - f)
+
+
+def cut_gap(values: Sequence[float], k: int) -> float:
+    """How far, relatively, the k-th smallest of the values is from the next."""
+    s = sorted(values)
+    return (s[k] - s[k - 1]) / max(s[k], 1e-300) if 0 < k < len(s) else math.inf
+
+
+def one_mean(rows: Rows, f: int) -> tuple[Vector, float]:
+    scores = krum_scores(rows, f)
+    value, gap = nearest_to(rows, f, rows[scores.index(min(scores))])
+    return value, min(gap, cut_gap(scores, 1))
+
+
+def one_centre(rows: Rows, f: int) -> tuple[Vector, float]:
+    reach = [sorted(squared(a, b) for b in rows)[len(rows) - f - 1] for a in rows]
+    value, gap = nearest_to(rows, f, rows[reach.index(min(reach))])
+    return value, min(gap, cut_gap(reach, 1))
+
+
+def length(row: Sequence[float]) -> float:
+    return distance(row, [0.0] * len(row))
+
+
+def stand_out(rows: Rows) -> tuple[list[float], float]:
+    """Each row's square along the direction in which they vary most, and the margin to the next direction."""
+    x = np.array(rows, dtype=float)
+    away = x - x.mean(axis=0)
+    _, lengths, directions = np.linalg.svd(away, full_matrices=False)
+    if not len(lengths) or lengths[0] < 1e-10:
+        return [0.0] * len(rows), math.inf
+    gap = relative_gap(float(lengths[0]), float(lengths[1])) if len(lengths) > 1 else math.inf
+    return [float(p) for p in (away @ directions[0]) ** 2], gap
+
+
+def dnc(rows: Rows, f: int, drop: float = 1.0) -> tuple[Vector, float]:
+    along, gap = stand_out(rows)
+    kept = max(len(rows) - int(drop * f), 1)
+    order = sorted(range(len(rows)), key=lambda i: (along[i], i))[:kept]
+    return mean([rows[i] for i in order]), min(gap, cut_gap(along, kept)) if kept < len(rows) else math.inf
+
+
+def best_subset(rows: Rows, f: int, score: Callable[[Sequence[int]], float]) -> tuple[Vector, float]:
+    """The mean of the n-f rows with the least score, and the margin to the next choice."""
+    choices = [(score(kept), kept) for kept in combinations(range(len(rows)), len(rows) - f)]
+    choices.sort(key=lambda choice: choice[0])
+    gap = relative_gap(choices[0][0], choices[1][0]) if len(choices) > 1 else math.inf
+    same = len(choices) > 1 and choices[0][0] == choices[1][0]
+    return mean([rows[i] for i in choices[0][1]]), 0.0 if same else gap
+
+
+def smea(rows: Rows, f: int) -> tuple[Vector, float]:
+    x = np.array(rows, dtype=float)
+
+    def top(kept: Sequence[int]) -> float:
+        away = x[list(kept)] - x[list(kept)].mean(axis=0)
+        return float(np.linalg.svd(away, compute_uv=False)[0] ** 2) if away.size else 0.0
+
+    return best_subset(rows, f, top)
+
+
+def mda(rows: Rows, f: int) -> tuple[Vector, float]:
+    gaps = [[squared(a, b) for b in rows] for a in rows]
+    return best_subset(rows, f, lambda kept: max(gaps[i][j] for i in kept for j in kept))
+
+
+def meamed(rows: Rows, f: int) -> tuple[Vector, float]:
+    value, gap, h = [], math.inf, len(rows) - f
+    for j in range(len(rows[0])):
+        column = [row[j] for row in rows]
+        m = median_of(column)
+        near = sorted(column, key=lambda x, m=m: abs(x - m))
+        value.append(math.fsum(near[:h]) / h)
+        gaps, room = [abs(x - m) for x in column], 1e-9 * max(map(abs, column))
+        tied = [x for x, away in zip(column, gaps, strict=True) if abs(away - abs(near[h - 1] - m)) <= room]
+        if max(tied) - min(tied) > room or cut_gap(gaps, h) > 1e-6:  # equal values stand for each other
+            gap = min(gap, cut_gap(gaps, h))
+    return value, gap
+
+
+def clip_longest(rows: Rows, f: int) -> list[Vector]:
+    """ARC."""
+    n = len(rows)
+    lengths = [length(row) for row in rows]
+    return clipping(rows, sorted(lengths)[n - 1 - math.floor(2 * f * (n - f) / n)])
+
+
+def clip_to_median(rows: Rows) -> list[Vector]:
+    return clipping(rows, median_of([length(row) for row in rows]))

@@ -20,8 +20,29 @@ from robagg._version import __version__ as __version__
 from robagg.attacks import Attack, Setup, State, View
 from robagg.data import Dataset
 from robagg.lab.plugins import load_plugin
-from robagg.mixers import NNM, Bucketing, Clipping
-from robagg.rules import CAF, CC, CM, MCA, RFA, TM, TQ, Huber, Krum, Mean, MultiKrum, SpectralFilter
+from robagg.mixers import ARC, NNM, Bucketing, Clipping, MedianClipping
+from robagg.rules import (
+    CAF,
+    CC,
+    CGE,
+    CM,
+    CTMA,
+    MCA,
+    MDA,
+    RFA,
+    SMEA,
+    TM,
+    TQ,
+    DnC,
+    Huber,
+    Krum,
+    Meamed,
+    Mean,
+    MultiKrum,
+    OneCentre,
+    OneMean,
+    SpectralFilter,
+)
 from robagg.splits import Split
 from robagg.tasks import Task
 from robagg.training import Result, Settings, train
@@ -69,4 +90,14 @@ __all__ = [
     "load_plugin",
     "parse",
     "train",
+    "CGE",
+    "CTMA",
+    "DnC",
+    "MDA",
+    "Meamed",
+    "OneCentre",
+    "OneMean",
+    "SMEA",
+    "ARC",
+    "MedianClipping",
 ]

@@ -114,6 +114,13 @@ class Passes:
         self.matrix = whole if self.matrix is None else whole @ self.matrix
         self.n = len(matrix)
 
+    def add_anchor(self, name: str, point: Sequence[Tensor]) -> None:
+        """Measure to one more point too."""
+        self.anchors, self._raw = {**self.anchors, name: point}, None
+        if self.matrix is not None:
+            self.matrix = torch.nn.functional.pad(self.matrix, (0, 1, 0, 1))
+            self.matrix[-1, -1] = 1
+
     def distances(self, f: int) -> Sketch:
         """The sketch for a rule that needs distances only: its centre is not the median of the rows behind a mixer."""
         sketch = self._sketch_sent()[1]

@@ -30,6 +30,8 @@ class Stage(Named, ABC):
     """Whether it counts row i as `sketch.votes[i]` rows. A subclass that decides otherwise must say so itself."""
     tolerates: ClassVar[bool] = True
     """Whether its f is what it protects from. Mean protects from nobody: its f only counts broken rows."""
+    captures: ClassVar[bool] = True
+    """Whether it can be part of a CUDA graph: one that asks the device for a number cannot."""
     shares_rows: ClassVar[bool] = False
     """Whether one row goes into several behind it, so that these may coincide."""
 

@@ -41,8 +41,17 @@ class Clipping(Mixer):
         read_positive(self, "norm")
 
     def matrix(self, sketch: Sketch, *, generator: torch.Generator | None = None) -> Tensor:
-        origin = sketch.at("origin")
-        lengths = sketch.squared_distances(origin).sqrt()
-        scale = (self.norm * sketch.unit / lengths).clamp(max=1.0)
-        # What a row loses is the origin's: the rows of the matrix go on summing to one.
-        return torch.diag(sketch.on_rows(scale))[: sketch.n] + (1 - scale)[:, None] * origin
+        lengths = measure_rows(sketch)
+        return clip_rows(sketch, lengths, lengths.new_full((), self.norm * sketch.unit))
+
+
+def measure_rows(sketch: Sketch) -> Tensor:
+    """The length (n,) of each row, of a sketch that has the origin."""
+    return sketch.squared_distances(sketch.at("origin")).sqrt()
+
+
+def clip_rows(sketch: Sketch, lengths: Tensor, most: Tensor) -> Tensor:
+    """The matrix (n, n+a) that scales rows of these lengths (n,) down to the longest that may be ()."""
+    scale = (most / lengths).nan_to_num(1.0).clamp(max=1.0)  # where both are 0 nothing is to be scaled
+    # What a row loses is the origin's: the rows of the matrix go on summing to one.
+    return torch.diag(sketch.on_rows(scale))[: sketch.n] + (1 - scale)[:, None] * sketch.at("origin")

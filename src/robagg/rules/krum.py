@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
+from robagg._core.choosing import add_distances, pick_least
 from robagg._core.outcome import Weights
 from robagg._core.rule import GramRule
 from robagg._core.sketch import Sketch
@@ -39,16 +37,4 @@ class Krum(GramRule):
     takes_weights: ClassVar[bool] = True
 
     def weights(self, sketch: Sketch) -> Weights:
-        scores = score(sketch)
-        index = torch.arange(sketch.n, device=scores.device)
-        best = torch.where(scores == scores.min(), index, sketch.n).min()
-        return Weights(sketch.on_rows((index == best).double()))
-
-
-def score(sketch: Sketch) -> Tensor:
-    """Each row's sum of squared distances (n,) to its n-f nearest rows; a row without votes is chosen last."""
-    if sketch.votes is None:
-        return sketch.sum_nearest()
-    even = replace(sketch, gram=torch.maximum(sketch.gram, sketch.gram.T))  # ties must not be settled by rounding
-    total: Tensor = (even.company() * even.pairwise()).sum(dim=1)
-    return total.where(sketch.votes > 0, torch.inf)
+        return Weights(sketch.on_rows(pick_least(add_distances(sketch))))

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
+from robagg._core.choosing import add_distances, average_least
 from robagg._core.outcome import Weights
 from robagg._core.rule import GramRule
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F
-from robagg.rules.krum import score
 
 
 @dataclass(frozen=True)
@@ -37,10 +35,4 @@ class MultiKrum(GramRule):
     takes_weights: ClassVar[bool] = True
 
     def weights(self, sketch: Sketch) -> Weights:
-        count = sketch.total - sketch.f
-        order = score(sketch).sort(stable=True).indices
-        share = torch.zeros(sketch.n, dtype=torch.float64, device=order.device)
-        if sketch.votes is not None:
-            return Weights(sketch.on_rows(share.scatter(0, order, sketch.first_votes(order, count).double() / count)))
-        best = order[:count]
-        return Weights(sketch.on_rows(share.index_fill(0, best, 1 / count)))
+        return average_least(sketch, add_distances(sketch))

@@ -83,7 +83,8 @@ class Loop:
         if resume is not None:
             federation.restore(resume["federation"])
             start, self.curve, self.trace = resume["round"], list(resume["curve"]), copy.deepcopy(resume["trace"])
-        if federation.device.type == "cuda" and federation.asked_count == federation.n:
+        captures = all(stage.captures for stage in federation.rule.stages)
+        if federation.device.type == "cuda" and federation.asked_count == federation.n and captures:
             self.graphs = capture(federation)
         t = start
         while t < settings.rounds and self.diverged is None:
