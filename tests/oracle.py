@@ -417,5 +417,22 @@ def clip_longest(rows: Rows, f: int) -> list[Vector]:
     return clipping(rows, sorted(lengths)[n - 1 - math.floor(2 * f * (n - f) / n)])
 
 
-def clip_to_median(rows: Rows) -> list[Vector]:
-    return clipping(rows, median_of([length(row) for row in rows]))
+def clip_to_median(rows: Rows, times: float = 1.0) -> list[Vector]:
+    return clipping(rows, times * median_of([length(row) for row in rows]))
+
+
+def fltrust(rows: Rows, root: Sequence[float]) -> tuple[Vector, float]:
+    """The value, and the least cosine by which anybody was trusted or not."""
+    zero = [0.0] * len(root)
+    if not any(root):
+        return zero, math.inf
+    cosines = [
+        math.fsum(a * b for a, b in zip(row, root, strict=True)) / (length(row) * length(root)) if any(row) else 0.0
+        for row in rows
+    ]
+    trust = [max(0.0, cosine) for cosine in cosines]
+    if not any(trust):
+        return zero, min(map(abs, cosines))
+    whole = math.fsum(trust) / length(root)
+    weights = [w / whole / length(row) if w else 0.0 for w, row in zip(trust, rows, strict=True)]
+    return weighted_sum(weights, rows), min(map(abs, cosines))

@@ -23,6 +23,7 @@ from test_every_rule import close, draw_rows, gap, is_random, order_of, spread_o
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* tolerates nobody with:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:.* was given no root:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:client weights change nothing:RuntimeWarning"),
 ]
 
@@ -118,6 +119,12 @@ def follow_core(core: Any, rows: Any, votes: list[int], f: int, least: float = 0
             origin = [0.0] * len(rows[0])
             margins.append(least_gap([oracle.squared(row, origin) for row in voting]))
             value, _ = oracle.nearest_to(many, f, origin)
+        case "monna":
+            margins.append(least_gap([oracle.squared(row, oracle.cm(many)) for row in voting]))
+            value, _ = oracle.nearest_to(many, f, oracle.cm(many))
+        case "fltrust":
+            value, near = oracle.fltrust(many, oracle.cm(many))
+            margins.append(near)
         case "ctma":
             base, near = follow_core(core.rule, rows, votes, f, least)
             margins += [near, least_gap([oracle.squared(row, base) for row in voting])]

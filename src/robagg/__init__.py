@@ -34,10 +34,12 @@ from robagg.rules import (
     TM,
     TQ,
     DnC,
+    FLTrust,
     Huber,
     Krum,
     Meamed,
     Mean,
+    MoNNA,
     MultiKrum,
     OneCentre,
     OneMean,
@@ -48,6 +50,8 @@ from robagg.tasks import Task
 from robagg.training import Result, Settings, train
 
 __all__ = [
+    "FLTrust",
+    "MoNNA",
     "CAF",
     "CC",
     "CM",

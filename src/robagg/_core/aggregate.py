@@ -44,6 +44,8 @@ class Request:
     """The largest share that a claim can give a client; None: as far as f allows it."""
     distances: str = "auto"
     """Whether distances are "exact", "projected", or projected where that pays: "auto"."""
+    root: Any = None
+    """A row that the server trusts, for what measures to it."""
     alarm: Tensor | None = None
     """() A flag on the device, for a round that is one CUDA graph: the alarm is added to it instead of asked for.
 
@@ -63,11 +65,13 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
         if claims.leave_out():  # a row without votes is never read, so no pass would find it broken
             stack = stack.without(stack.broken_rows())
     last = None if request.state is None else stack.flatten(request.state)
+    root = None if request.root is None else stack.flatten(request.root)
+    check_root(rule, request)
     if request.alarm is not None:
         votes = None if claims is None else claims.deal(stack.kept)
         check_quorum(rule, stack, votes)
         in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept), votes)
-        outcome = _attempt(rule, request, stack, in_force, votes, last)
+        outcome = _attempt(rule, request, stack, in_force, votes, last, root)
         request.alarm.logical_or_(outcome.alarm)
         return stack, outcome
     projection = None
@@ -84,7 +88,7 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
         in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept), votes)
         ready, back = stack.tamed() if wide else (stack, 1.0)
         try:
-            outcome = _attempt(rule, request, ready, in_force, votes, last, projection, back=back, wide=wide)
+            outcome = _attempt(rule, request, ready, in_force, votes, last, root, projection, back=back, wide=wide)
             met = not wide and bool(outcome.alarm)
         except AlarmError:
             met = True
@@ -93,9 +97,10 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
                 warnings.warn(unprotected, RuntimeWarning, stacklevel=3)
             return stack, outcome
         broken = stack.broken_rows()
-        finite = last is None or all(bool(torch.isfinite(leaf).all()) for leaf in last)
-        if not (stack.all_hold(finite) if isinstance(stack, SharedStack) else finite):
-            raise ValueError("the state must be finite, got NaN or Inf in it")
+        for name, point in (("state", last), ("root", root)):
+            finite = point is None or all(bool(torch.isfinite(leaf).all()) for leaf in point)
+            if not (stack.all_hold(finite) if isinstance(stack, SharedStack) else finite):
+                raise ValueError(f"the {name} must be finite, got NaN or Inf in it")
         wide = not broken
         stack = stack.without(broken) if broken else stack
         if source is not None and mark is not None:
@@ -126,6 +131,7 @@ def _attempt(
     in_force: Sequence[int],
     votes: Votes | None,
     last: Sequence[Tensor] | None,
+    root: Sequence[Tensor] | None,
     projection: Projection | None = None,
     *,
     back: float = 1.0,
@@ -133,7 +139,8 @@ def _attempt(
 ) -> Outcome:
     """The outcome on rows `back` times smaller than they were sent, in float64 where `wide`."""
     names = dict.fromkeys(name for stage in rule.stages for name in stage.anchors)
-    anchors = {name: _anchor(name, last, back) for name in names}
+    points = {"last": last, "root": root}
+    anchors = {name: _anchor(points.get(name), back) for name in names if name != "root" or root is not None}
     kind = stack.open_passes if projection is None else partial(ProjectedPasses, stack.leaves, projection=projection)
     passes = kind(
         anchors,
@@ -168,10 +175,24 @@ def _attempt(
     return outcome if back == 1.0 else outcome.scaled(back)
 
 
-def _anchor(name: str, last: Sequence[Tensor] | None, back: float) -> Sequence[Tensor] | None:
-    if name == "origin" or last is None:
+def check_root(rule: Solver, request: Request) -> None:
+    """Refuse a trusted row that nobody measures to; warn of one that is missing, where the host may be asked."""
+    measures = any("root" in stage.anchors for stage in rule.stages)
+    if request.root is not None and not measures:
+        raise ValueError(f"root must come with a rule that measures to a trusted row, got {rule}")
+    if request.root is None and measures and request.alarm is None:
+        warnings.warn(
+            f"{rule} was given no root, a row that the server trusts: the coordinate-wise median stands in for it",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def _anchor(point: Sequence[Tensor] | None, back: float) -> Sequence[Tensor] | None:
+    """A point on rows that are `back` times smaller, leaf by leaf; None is the origin."""
+    if point is None:
         return None
-    return [leaf.double() / back if back != 1.0 else leaf for leaf in last]
+    return [leaf.double() / back if back != 1.0 else leaf for leaf in point]
 
 
 def _count_votes(f: F, in_force: int, votes: Votes | None, passes: Passes) -> int:

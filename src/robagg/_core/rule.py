@@ -60,6 +60,7 @@ class Rule(Stage):
         weights: Any = None,
         max_weight: float | None = None,
         distances: str = "auto",
+        root: Any = None,
         generator: torch.Generator | None = None,
     ) -> Any:
         """The aggregate of the rows x, in their kind.
@@ -70,9 +71,10 @@ class Rule(Stage):
             max_weight: the largest share of all that a claim can give a client; None: as far as f allows it.
             distances: "exact"; "projected", which takes less time with many rows and is a little off; or "auto", which
                 projects from 512 rows on. The value is a sum of the rows as they are in any case.
+            root: a row that the server trusts, in the kind of the rows, for rules that measure to it (MoNNA, FLTrust).
             generator: what is random takes its numbers here.
         """
-        request = Request(weights, None, generator, False, max_weight, distances)
+        request = Request(weights, None, generator, False, max_weight, distances, root)
         return rebuild(*aggregate(self, read(x), request))
 
     def explain(
@@ -82,12 +84,12 @@ class Rule(Stage):
         weights: Any = None,
         max_weight: float | None = None,
         distances: str = "auto",
+        root: Any = None,
         generator: torch.Generator | None = None,
     ) -> Verdict:
         """The aggregate with each row's share in it, and the reason for every row that was left out or limited."""
-        request = Request(weights, None, generator, True, max_weight, distances)
-        stack, outcome = aggregate(self, read(x), request)
-        return judge(self, stack, outcome)
+        request = Request(weights, None, generator, True, max_weight, distances, root)
+        return judge(self, *aggregate(self, read(x), request))
 
     def step(
         self,
@@ -97,10 +99,11 @@ class Rule(Stage):
         weights: Any = None,
         max_weight: float | None = None,
         distances: str = "auto",
+        root: Any = None,
         generator: torch.Generator | None = None,
     ) -> tuple[Verdict, Any]:
         """The verdict and the next state: one that remembers takes its last value as state, others hand it through."""
-        request = Request(weights, state, generator, True, max_weight, distances)
+        request = Request(weights, state, generator, True, max_weight, distances, root)
         stack, outcome = aggregate(self, read(x), request)
         verdict = judge(self, stack, outcome)
         # A copy: who scales the value in place must not move where the next round starts.

@@ -25,7 +25,8 @@ class Stage(Named, ABC):
     """A rule or a pre-aggregator."""
 
     anchors: ClassVar[tuple[str, ...]] = ()
-    """Points it starts from or measures to: "origin", or "last" for the last aggregate."""
+    """Points it starts from or measures to: "origin", "last" for the last aggregate, "root" for a row that is trusted
+    (which is not there in every call)."""
     takes_weights: ClassVar[bool] = False
     """Whether it counts row i as `sketch.votes[i]` rows. A subclass that decides otherwise must say so itself."""
     tolerates: ClassVar[bool] = True

@@ -6,12 +6,14 @@ from robagg.rules.cge import CGE
 from robagg.rules.cm import CM
 from robagg.rules.ctma import CTMA
 from robagg.rules.dnc import DnC
+from robagg.rules.fltrust import FLTrust
 from robagg.rules.huber import Huber
 from robagg.rules.krum import Krum
 from robagg.rules.mca import MCA
 from robagg.rules.mda import MDA
 from robagg.rules.meamed import Meamed
 from robagg.rules.mean import Mean
+from robagg.rules.monna import MoNNA
 from robagg.rules.multikrum import MultiKrum
 from robagg.rules.onecentre import OneCentre
 from robagg.rules.onemean import OneMean
@@ -22,6 +24,8 @@ from robagg.rules.tm import TM
 from robagg.rules.tq import TQ
 
 __all__ = [
+    "FLTrust",
+    "MoNNA",
     "CAF",
     "CC",
     "CGE",
