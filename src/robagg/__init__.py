@@ -10,10 +10,10 @@ True
 from robagg._core.contract import PluginError
 from robagg._core.cuda_graph import Captured
 from robagg._core.iterative import IterativeRule
+from robagg._core.mixer import Mixer
 from robagg._core.outcome import Pull, Treatment, Weights
 from robagg._core.rule import GramRule, Pipe, Rule, SortedRule, parse
 from robagg._core.sketch import Sketch
-from robagg._core.stage import Mixer
 from robagg._core.tolerance import F, QuorumError
 from robagg._core.verdict import Verdict
 from robagg._version import __version__ as __version__

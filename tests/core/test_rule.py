@@ -17,11 +17,11 @@ from torch import Tensor
 import oracle
 import robagg as ra
 from robagg._core.aggregate import Request, aggregate
+from robagg._core.mixer import Chain, Mixer
 from robagg._core.outcome import Weights
 from robagg._core.rule import GramRule
 from robagg._core.sketch import Sketch
 from robagg._core.stack import read
-from robagg._core.stage import Chain, Mixer
 from robagg._core.tolerance import resolve_f, tolerance_left
 
 pytestmark = pytest.mark.filterwarnings("ignore:client weights change nothing:RuntimeWarning")

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 import oracle
 from robagg import CM, TQ, Huber, Rule, parse, theory
+from robagg._core.mixer import Mixer
 from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
 from robagg._core.rule import stages
-from robagg._core.stage import Mixer
 from robagg._core.tolerance import F
 from robagg.cli.worst_case import worst_case as command
 from robagg.worst_case import Growth, WorstCase, find_worst_case, walk

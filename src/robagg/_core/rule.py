@@ -17,12 +17,13 @@ from torch import Tensor
 
 from robagg._core.aggregate import Request, aggregate
 from robagg._core.contract import Attribution, read_range, read_weights
+from robagg._core.mixer import Chain, Mixer
 from robagg._core.outcome import Outcome, Weights
 from robagg._core.passes import Passes
 from robagg._core.registry import Registry
 from robagg._core.sketch import Sketch
 from robagg._core.stack import read
-from robagg._core.stage import Chain, Mixer, Stage
+from robagg._core.stage import Stage
 from robagg._core.tolerance import F
 from robagg._core.verdict import Verdict, judge, rebuild
 

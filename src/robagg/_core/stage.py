@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -69,8 +69,8 @@ class Stage(Named, ABC):
 
 
 @dataclass(frozen=True)
-class Mixer(Stage):
-    """A pre-aggregator: a matrix whose rows say which weighted sums of the rows go on."""
+class Mixing(Stage):
+    """What aggregation asks of a pre-aggregator: a matrix whose rows say which weighted sums of the rows go on."""
 
     needs_distances: ClassVar[bool] = True
     draws: ClassVar[bool] = True
@@ -97,30 +97,12 @@ class Mixer(Stage):
         """How many rows it makes of n."""
         return n
 
-    def __rshift__(self, other: Any) -> Any:
-        return Chain((self,)) >> other if isinstance(other, Mixer | Chain) else NotImplemented
-
-
-@dataclass(frozen=True)
-class Chain:
-    """Pre-aggregators in a row that wait for their rule, which takes them by its own `>>`."""
-
-    mixers: tuple[Mixer, ...]
-
-    def __rshift__(self, other: Any) -> Any:
-        if isinstance(other, Mixer):
-            return Chain((*self.mixers, other))
-        return Chain((*self.mixers, *other.mixers)) if isinstance(other, Chain) else NotImplemented
-
-    def __str__(self) -> str:
-        return " >> ".join(str(mixer) for mixer in self.mixers)
-
 
 class Solver(Protocol):
     """What aggregation asks of a rule, which is defined above it."""
 
     @property
-    def mixers(self) -> tuple[Mixer, ...]:
+    def mixers(self) -> tuple[Mixing, ...]:
         """The pre-aggregators in front of it."""
 
     @property

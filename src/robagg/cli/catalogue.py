@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from robagg._core.mixer import Mixer
 from robagg._core.registry import Named, Registry
 from robagg._core.rule import Rule, stages
-from robagg._core.stage import Mixer
 from robagg.attacks import attacks
 from robagg.cli.plugins import PluginFiles, load_plugins
 from robagg.splits import splits

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from robagg._core.checks import read_positive
+from robagg._core.mixer import Mixer
 from robagg._core.sketch import Sketch
-from robagg._core.stage import Mixer
 
 
 @dataclass(frozen=True)

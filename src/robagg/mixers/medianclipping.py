@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from robagg._core.checks import read_positive
+from robagg._core.mixer import Mixer
 from robagg._core.sketch import Sketch, middle
-from robagg._core.stage import Mixer
 from robagg.mixers.clipping import clip_rows, measure_rows
 
 

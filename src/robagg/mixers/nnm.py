@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from robagg._core.mixer import Mixer
 from robagg._core.sketch import Sketch
-from robagg._core.stage import Mixer
 from robagg._core.tolerance import F
 
 

@@ -45,9 +45,8 @@ class Mean(Rule):
         read_positive(self, "max_weight")
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        part = shares
-        if part is None:
-            part = torch.full((passes.n,), 1 / passes.n, dtype=torch.float64, device=passes.device)
-        c = torch.nn.functional.pad(part, (0, len(passes.anchors)))
-        values = passes.combine(c)
-        return Outcome(values, passes.through(c)[: passes.sent], passes.alarm)
+        # The sum first: it is exact where the numbers are short, and a third of each is not.
+        c = torch.ones(passes.n, dtype=torch.float64, device=passes.device) if passes.votes is None else passes.votes
+        c = torch.nn.functional.pad(c.double(), (0, len(passes.anchors)))
+        values = [value.div_(passes.total) for value in passes.combine(c)]
+        return Outcome(values, passes.through(c)[: passes.sent] / passes.total, passes.alarm)
