@@ -260,19 +260,29 @@ def test_every_name_and_alias_finds_its_class(name: str) -> None:
     ("byzfl", "ours"),
     [
         ("SignFlipping", "signflip"),
-        ("InnerProductManipulation", "ipm"),
-        ("ALittleIsEnough", "alie"),
-        ("Mimic", "mimic"),
-        ("Inf", "nonfinite"),
-        ("Gaussian", "ga"),
+        ("InnerProductManipulation", "ipm(c0=2.0)"),
+        ("InnerProductManipulation(3.0)", "ipm(c0=3.0)"),
+        ("ALittleIsEnough", "alie(z=-1.5)"),
+        ("ALittleIsEnough(tau=0.5)", "alie(z=-0.5)"),
+        ("Mimic(epsilon=2)", "mimic(client=2)"),
+        ("Inf", "nonfinite(value='inf')"),
+        ("Gaussian", "ga(centre=0.0, variance=1.0)"),
+        ("Gaussian(1.0, sigma=2.0)", "ga(centre=1.0, variance=4.0)"),
         ("LabelFlipping", "lf"),
         ("NoAttack", "none"),
-        ("Optimal_InnerProductManipulation", "optimal"),
-        ("Optimal_ALittleIsEnough", "optimal"),
+        ("Optimal_InnerProductManipulation", "optimal(family='ipm', jitter=0.0, aim='far')"),
+        ("Optimal_ALittleIsEnough", "optimal(family='alie', jitter=0.0, aim='far')"),
     ],
 )
 def test_byzfl_names_are_understood(byzfl: str, ours: str) -> None:
     assert parse(byzfl) == parse(ours)
+
+
+def test_a_parameter_of_byzfl_that_has_no_meaning_here_is_not_dropped_in_silence() -> None:
+    with pytest.warns(RuntimeWarning, match="evals=50 of Optimal_ALittleIsEnough has no effect in robagg"):
+        parse("Optimal_ALittleIsEnough(evals=50)")
+    with pytest.raises(ValueError, match="tau of ALittleIsEnough must be given once"):
+        parse("ALittleIsEnough(1.0, tau=2.0)")
 
 
 @pytest.mark.parametrize("name", attacks.classes())

@@ -19,7 +19,7 @@ BASE: dict[str, Any] = {"rule": "nnm >> tq", "attack": "alie", "f": 6, "settings
     "other",
     [
         {"rule": "NNM(f=6)>>TQ(iterations=10, f=6)"},
-        {"attack": "A-Little-Is-Enough"},
+        {"attack": "A-L_IE"},
         {"attack": "alie(z=none)"},
         {"task": "Digits(model='mlp')"},
         {"split": "rho(rho=0.5)"},

@@ -20,6 +20,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from robagg._core.alias import Alias
+
 _CONSTANTS = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "none": None}
 
 LATER = {"later": True}
@@ -110,14 +112,21 @@ class Registry(Generic[T]):
         raise ValueError(unknown(self.kind, name, known, by_name))
 
     def parse(self, text: str, **defaults: Any) -> T:
-        """Read `name(field=value, ...)`; `defaults` fill those fields the class has and the text leaves out."""
-        name, given = split_call(text, self.kind)
+        """Read `name(field=value, ...)`; `defaults` fill those fields the class has and the text leaves out.
+
+        Values without a name are the first fields, and of another library's name its first parameters.
+        """
+        name, values, given = read_call(text, self.kind)
         cls = self.find(name)
-        fields = {field.name for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
-        for key in given:
+        fields = {field.name: None for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
+        alias = next((alias for alias in cls.__dict__.get("aliases", ()) if fold(alias) == fold(name)), None)
+        alias = alias if isinstance(alias, Alias) else Alias(name, {field: field for field in fields})
+        said = alias.put(values, given)
+        for key in said:
             if key not in fields:
                 raise ValueError(unknown(f"parameter of {cls.name()}", key, sorted(fields), fields))
-        return cls(**{k: v for k, v in defaults.items() if k in fields and v is not None} | given)
+        filled = {k: v for k, v in defaults.items() if k in fields and v is not None}
+        return cls(**dict(alias.defaults) | filled | said)
 
     def _defined_in(self, module: Any) -> list[type[T]]:
         return [
@@ -139,14 +148,23 @@ def unknown(kind: str, name: str, listed: Iterable[str], candidates: Iterable[st
 
 def split_call(text: str, kind: str) -> tuple[str, dict[str, Any]]:
     """Split `name(a=1, b="x")` into the name and its keyword values, which must be plain literals."""
+    name, values, given = read_call(text, kind)
+    if values:
+        raise ValueError(f"any {kind} must be written name or name(parameter=value, ...), got {text!r}")
+    return name, given
+
+
+def read_call(text: str, kind: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Split `name(1, b="x")` into the name, its values without a name, and those with one: plain literals."""
     name, bracket, rest = (part.strip() for part in text.partition("("))
     if re.fullmatch(r"[A-Za-z_][\w\- ]*", name):  # `multi-krum` too, so the name is no Python identifier
         try:
             node = ast.parse(f"_{bracket or '()'}{rest}", mode="eval").body
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 keys = [str(k.arg or "") for k in node.keywords]
                 if all(keys) and len(set(keys)) == len(keys):
-                    return name, {key: _literal(k.value) for key, k in zip(keys, node.keywords, strict=True)}
+                    given = {key: _literal(k.value) for key, k in zip(keys, node.keywords, strict=True)}
+                    return name, [_literal(value) for value in node.args], given
         except (SyntaxError, ValueError, TypeError):
             pass
     raise ValueError(f"any {kind} must be written name or name(parameter=value, ...), got {text!r}")

@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from robagg._core.alias import Alias
 from robagg.attacks.base import State, View
 from robagg.attacks.strength import ByFormula
 
@@ -23,8 +24,7 @@ class ALIE(ByFormula):
     few are Byzantine (n=20: f <= 2), which is hardly an attack: `describe` says so. Where half or more are Byzantine
     s is taken as 1.
 
-    ByzFL's `ALittleIsEnough(tau)` is accepted as a name for it; that one sends mean + tau * std with tau=1.5: the
-    other sign, so its tau is our -z.
+    ByzFL's `ALittleIsEnough(tau=1.5)` is a name for it; that one sends mean + tau * std, the other sign: z = -tau.
 
     Args:
         z: the strength; None: by the formula.
@@ -44,7 +44,7 @@ class ALIE(ByFormula):
         arXiv:1902.06156.
     """
 
-    aliases: ClassVar[tuple[str, ...]] = ("alittleisenough",)
+    aliases: ClassVar[tuple[str, ...]] = (Alias("ALittleIsEnough", {"tau": ("z", lambda tau: -tau)}, z=-1.5),)
 
     parameter: ClassVar[str] = "z"
     z: float | None = None

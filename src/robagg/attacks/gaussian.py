@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
 
+from robagg._core.alias import Alias
+from robagg._core.registry import LATER
 from robagg.attacks.base import Attack, State, View
 from robagg.attacks.strength import read_strength
 
@@ -18,11 +20,12 @@ class GA(Attack):
 
     x_k = mean + sqrt(variance) * N(0, I)
 
-    ByzFL's `Gaussian` is accepted as a name for it; that one draws about zero, with variance 1 by default, and all
-    its clients send the same draw.
+    ByzFL's `Gaussian(mu=0.0, sigma=1.0)` is a name for it, with centre mu and variance sigma^2; all its clients send
+    the same draw, ours one each.
 
     Args:
         variance: of the noise in each coordinate.
+        centre: what each coordinate is drawn about; None: the honest mean.
 
     Example:
         >>> import torch
@@ -38,16 +41,23 @@ class GA(Attack):
         from heterogeneous datasets. AAAI 2019. arXiv:1811.03761.
     """
 
-    aliases: ClassVar[tuple[str, ...]] = ("gaussian", "gaussianattack")
+    aliases: ClassVar[tuple[str, ...]] = (
+        Alias("Gaussian", {"mu": "centre", "sigma": ("variance", lambda sigma: sigma**2)}, centre=0.0, variance=1.0),
+        "gaussianattack",
+    )
 
     variance: float = 30.0
+    centre: float | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
+        if self.centre is not None:
+            read_strength(self, "centre")
         read_strength(self, "variance", positive=True)
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
         sent = view.allot().normal_(0.0, math.sqrt(self.variance), generator=view.generator)
-        return sent.add_(view.mean), state
+        return sent.add_(view.mean if self.centre is None else self.centre), state
 
     def describe(self, n: int, f: int) -> str:
-        return f"noise of variance {self.variance:g} about the honest mean"
+        about = "the honest mean" if self.centre is None else f"{self.centre:g}"
+        return f"noise of variance {self.variance:g} about {about}"

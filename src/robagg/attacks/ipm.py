@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from robagg._core.alias import Alias
 from robagg.attacks.base import State, View
 from robagg.attacks.strength import ByFormula
 
@@ -19,7 +20,7 @@ class IPM(ByFormula):
 
     With the formula's c0 the plain mean of all rows is -2 (n - f)/n times the honest mean: training climbs.
 
-    ByzFL's `InnerProductManipulation(tau)` is the same with c0 = tau, 2 by default.
+    ByzFL's `InnerProductManipulation(tau=2.0)` is a name for it with c0 = tau.
 
     Args:
         c0: the strength; None: by the formula.
@@ -39,7 +40,7 @@ class IPM(ByFormula):
         arXiv:1903.03936.
     """
 
-    aliases: ClassVar[tuple[str, ...]] = ("innerproductmanipulation",)
+    aliases: ClassVar[tuple[str, ...]] = (Alias("InnerProductManipulation", {"tau": "c0"}, c0=2.0),)
 
     parameter: ClassVar[str] = "c0"
     c0: float | None = None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from robagg._core.alias import Alias
 from robagg._core.checks import read_whole
+from robagg._core.registry import LATER
 from robagg.attacks.base import Attack, Setup, State, View
 
 
@@ -21,10 +24,11 @@ class MIMIC(Attack):
     spread. After `warmup` rounds v and i* stay as they are; during the warm-up the current i* is copied. Nothing
     that is sent looks unusual: the attack lives on the difference between honest clients.
 
-    ByzFL's `Mimic(epsilon)` copies client epsilon, 0 by default; this one chooses.
+    ByzFL's `Mimic(epsilon=0)` copies client epsilon, as this one does where it is given one; alone it chooses.
 
     Args:
         warmup: rounds in which v and i* are still looked for, at least 1.
+        client: the honest client that is copied, from 0; None: the one that stands out.
 
     Example:
         >>> import torch
@@ -40,10 +44,15 @@ class MIMIC(Attack):
         arXiv:2006.09365.
     """
 
+    aliases: ClassVar[tuple[str, ...]] = (Alias("Mimic", {"epsilon": "client"}),)
+
     warmup: int = 1
+    client: int | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         read_whole(self, "warmup", 1)
+        if self.client is not None:
+            read_whole(self, "client", 0)
 
     def start(self, setup: Setup) -> State:
         """direction (d,): v; choice (): i*; rounds (): warm-up rounds done."""
@@ -54,6 +63,8 @@ class MIMIC(Attack):
         }
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
+        if self.client is not None:
+            return view.send(view.honest[min(self.client, len(view.honest) - 1)]), state
         # A captured round cannot branch on the count in the state; a caller who knows the round spares three passes.
         if view.round is None or view.round < self.warmup:
             state = self._look(view.honest, state)
@@ -78,5 +89,7 @@ class MIMIC(Attack):
         }
 
     def describe(self, n: int, f: int) -> str:
+        if self.client is not None:
+            return f"all copy honest client {self.client}"
         rounds = "round" if self.warmup == 1 else f"{self.warmup} rounds"
         return f"all copy one honest client, chosen in the first {rounds}"

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from robagg._core.alias import Alias
 from robagg.attacks.base import Attack, State, View
 
 _VALUES = {
@@ -25,7 +26,7 @@ class NonFinite(Attack):
     x_k = NaN, +Inf or -Inf in turn
 
     A rule has to reject such rows; what a crashed or overflowing client sends looks the same.
-    ByzFL's `Inf` is accepted as a name for it; that one is `nonfinite(value="inf")`.
+    ByzFL's `Inf` is a name for it with value="inf".
 
     Args:
         value: "nan", "inf" or "-inf" for all clients, or "mixed": dealt to them in turn.
@@ -41,7 +42,7 @@ class NonFinite(Attack):
         descent. NeurIPS 2017. arXiv:1703.02757 (a Byzantine client may send any vector).
     """
 
-    aliases: ClassVar[tuple[str, ...]] = ("inf",)
+    aliases: ClassVar[tuple[str, ...]] = (Alias("Inf", value="inf"),)
 
     value: str = "mixed"
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from robagg._core.alias import Alias
 from robagg.attacks.alie import deviate
 from robagg.attacks.along import check_choice
 from robagg.attacks.base import Attack, Setup, State, View
@@ -20,6 +21,8 @@ SCALES = (0.1, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0)
 """Strengths c0 of IPM."""
 DISTANCES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
 """Strengths z of ALIE, and distances from the mean in honest spreads."""
+SEARCH: dict[str, None] = dict.fromkeys(("agg", "pre_agg_list", "f", "evals", "start", "delta", "ratio"))
+"""ByzFL's parameters of the search: the rule and f are the run's here, and the strengths those above."""
 JITTERS = (0.0, 0.12, 0.5, 1.0)
 
 
@@ -40,8 +43,8 @@ class Optimal(Attack):
     it draws for itself. Of a rule that decides by distances alone (Krum, CAF, SpectralFilter, RFA, also behind NNM or
     Clipping) a try costs n x n work; any other rule is called on the rows at each try.
 
-    ByzFL's `Optimal_InnerProductManipulation` and `Optimal_ALittleIsEnough` are accepted as names for it; those try one
-    family without jitter, `family="ipm"` or `"alie"` here, and move the value far.
+    ByzFL's `Optimal_InnerProductManipulation` and `Optimal_ALittleIsEnough` are names for it with one family, no jitter
+    and aim far. The strengths tried are not theirs: theirs are searched for, and these are those of the lists.
 
     Args:
         aim: "far", "against", "signs" or "either".
@@ -67,8 +70,8 @@ class Optimal(Attack):
     """
 
     aliases: ClassVar[tuple[str, ...]] = (
-        "optimalinnerproductmanipulation",
-        "optimalalittleisenough",
+        Alias("Optimal_InnerProductManipulation", SEARCH, family="ipm", jitter=0.0, aim="far"),
+        Alias("Optimal_ALittleIsEnough", SEARCH, family="alie", jitter=0.0, aim="far"),
     )
 
     aim: str = "signs"

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from robagg._core.alias import Alias
 from robagg._core.checks import read_positive
 from robagg._core.mixer import Mixer
 from robagg._core.sketch import Sketch
@@ -34,6 +35,7 @@ class Clipping(Mixer):
     norm: float = 1.0
     draws: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
+    aliases: ClassVar[tuple[str, ...]] = (Alias("Clipping", {"c": "norm"}),)
     anchors: ClassVar[tuple[str, ...]] = ("origin",)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from robagg._core.alias import Alias
 from robagg._core.checks import read_positive
 from robagg._core.iterative import IterativeRule
 from robagg._core.outcome import Pull, Treatment
@@ -46,7 +47,9 @@ class CC(IterativeRule):
     tau: float = 10.0
     iterations: int = 1
     kernel: ClassVar[str | None] = "cc"
-    aliases: ClassVar[tuple[str, ...]] = ("CenteredClipping",)
+    aliases: ClassVar[tuple[str, ...]] = (
+        Alias("CenteredClipping", {"m": None, "L": "iterations", "tau": "tau"}, tau=100.0),
+    )
     anchors: ClassVar[tuple[str, ...]] = ("last",)
     remembers: ClassVar[bool] = True
     treatment: ClassVar[Treatment] = Treatment.CLIPPED

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from robagg._core.alias import Alias
 from robagg._core.checks import read_positive
 from robagg._core.iterative import IterativeRule
 from robagg._core.outcome import Pull, Weights
@@ -49,7 +50,9 @@ class RFA(IterativeRule):
     iterations: int | None = 10  # type: ignore[assignment]
     smoothing: float = 0.1
     kernel: ClassVar[str | None] = "rfa"
-    aliases: ClassVar[tuple[str, ...]] = ("GeometricMedian",)
+    aliases: ClassVar[tuple[str, ...]] = (
+        Alias("GeometricMedian", {"nu": "smoothing", "T": "iterations"}, iterations=3),
+    )
     anchors: ClassVar[tuple[str, ...]] = ("origin",)
     length: ClassVar[str | None] = "smoothing"
     origin: ClassVar[str | None] = "origin"
