@@ -436,3 +436,13 @@ def fltrust(rows: Rows, root: Sequence[float]) -> tuple[Vector, float]:
     whole = math.fsum(trust) / length(root)
     weights = [w / whole / length(row) if w else 0.0 for w, row in zip(trust, rows, strict=True)]
     return weighted_sum(weights, rows), min(map(abs, cosines))
+
+
+def bulyan(rows: Rows, f: int) -> tuple[Vector, float]:
+    left, picked, gap = [list(row) for row in rows], [], math.inf
+    for _ in range(len(rows) - 2 * f):
+        scores = krum_scores(left, f)
+        gap = min(gap, cut_gap(scores, 1))
+        picked.append(left.pop(scores.index(min(scores))))
+    value, near = meamed(picked, len(picked) - max(len(rows) - 4 * f, 1))
+    return value, min(gap, near)

@@ -27,6 +27,7 @@ from robagg._core.sketch import Sketch
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* tolerates nobody with:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:.* was given no root:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:.* protects as proved with:RuntimeWarning"),
 ]
 """Few rows allow f=0, which is said each time: tests/core/test_f_in_force.py."""
 
@@ -247,7 +248,9 @@ def test_views_of_any_layout_give_what_copies_give(text: str) -> None:
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".* tolerates nobody with|.* was given no root")
+        warnings.filterwarnings(
+            "ignore", message=".* tolerates nobody with|.* was given no root|.* protects as proved with"
+        )
         for view in views:
             copy = view.detach().clone().contiguous() if isinstance(view, Tensor) else np.array(view, dtype="f4")
             value = aggregate(text, view)
@@ -484,8 +487,8 @@ def within(value: Any, x: Any, slack: float) -> bool:
 
 
 ROBUST = [
-    *("caf", "cge", "cm", "ctma", "dnc", "fltrust", "huber", "krum", "mca", "mda", "meamed", "monna", "multikrum"),
-    *("onecentre", "onemean", "rfa", "smea", "spectralfilter", "tm", "tq"),
+    *("bulyan", "caf", "cge", "cm", "ctma", "dnc", "fltrust", "huber", "krum", "mca", "mda", "meamed", "monna"),
+    *("multikrum", "onecentre", "onemean", "rfa", "smea", "spectralfilter", "tm", "tq"),
 ]
 FOOLABLE = {"mean", "cc"}
 """Mean has no defence; CC goes where a fixed radius lets it."""
@@ -760,6 +763,7 @@ CHOOSING: dict[str, Callable[[Any, int], tuple[list[float], float]]] = {
     "smea": oracle.smea,
     "mda": oracle.mda,
     "meamed": oracle.meamed,
+    "bulyan": oracle.bulyan,
     "monna": lambda rows, f: oracle.nearest_to(rows, f, oracle.cm(rows)),
     "fltrust": lambda rows, f: oracle.fltrust(rows, oracle.cm(rows)),
 }
@@ -992,6 +996,8 @@ def test_the_value_is_what_the_weights_say(text: str, n: int, d: int, seed: int)
         for j in range(d):
             shares[x[:, j].argsort()[lo:hi]] += 1 / (hi - lo) / d
         assert close(verdict.weights, shares, 1e-9)
+    elif text == "bulyan":
+        assert float(verdict.weights.sum()) == pytest.approx(1) and int((verdict.weights > 0).sum()) <= n
     elif text == "meamed":
         shares = torch.zeros(n, dtype=torch.float64)
         h = n - (n - 1) // 2

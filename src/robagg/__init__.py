@@ -33,6 +33,7 @@ from robagg.rules import (
     SMEA,
     TM,
     TQ,
+    Bulyan,
     DnC,
     FLTrust,
     Huber,
@@ -50,6 +51,7 @@ from robagg.tasks import Task
 from robagg.training import Result, Settings, train
 
 __all__ = [
+    "Bulyan",
     "FLTrust",
     "MoNNA",
     "CAF",

@@ -30,7 +30,9 @@ def run(kind: str, call: str, x: Tensor) -> Tensor:
         return ra.MoNNA(f=int(trusted[1]))(x, root=x[int(trusted[2])])  # type: ignore[no-any-return]
     stage: Any = stages.parse(call)
     value: Tensor = stage(x, generator=generator)
-    return value[sorted(range(len(value)), key=lambda i: value[i].tolist()[::-1])] if call == "Bucketing(s=1)" else value
+    return (
+        value[sorted(range(len(value)), key=lambda i: value[i].tolist()[::-1])] if call == "Bucketing(s=1)" else value
+    )
 
 
 @pytest.mark.parametrize("name", STACKS)

@@ -1,5 +1,6 @@
 """One file per rule. A new file with a Rule in it is found by its name; the names here are for type checkers."""
 
+from robagg.rules.bulyan import Bulyan
 from robagg.rules.caf import CAF
 from robagg.rules.cc import CC
 from robagg.rules.cge import CGE
@@ -24,6 +25,7 @@ from robagg.rules.tm import TM
 from robagg.rules.tq import TQ
 
 __all__ = [
+    "Bulyan",
     "FLTrust",
     "MoNNA",
     "CAF",
