@@ -36,7 +36,7 @@ def list_rules(n: int, d: int) -> list[str]:
     for f in range(1, (n - 1) // 2 + 1):
         calls += [f"{name}({f})" for name in ("TrMean", "Krum", "MultiKrum", "Meamed", "MDA")]
         calls += [f"MoNNA(f={f}, idx={idx})" for idx in (0, 2)]
-        # Where there is one direction, one step from a random vector finds it. (CAF is another rule there: docs/byzfl.md.)
+        # Where there is one direction, a step from a random vector finds it. (CAF is another rule: docs/byzfl.md.)
         calls += [f"SMEA(f={f})"] if d == 1 else []
     return calls
 

@@ -444,5 +444,5 @@ def bulyan(rows: Rows, f: int) -> tuple[Vector, float]:
         scores = krum_scores(left, f)
         gap = min(gap, cut_gap(scores, 1))
         picked.append(left.pop(scores.index(min(scores))))
-    value, near = meamed(picked, len(picked) - max(len(rows) - 4 * f, 1))
+    value, near = meamed(picked, len(picked) - max(len(rows) - 4 * f, 2 - len(rows) % 2))
     return value, min(gap, near)

@@ -60,7 +60,7 @@ def test_one_attack_has_one_text() -> None:
     assert str(Mixed("GA+alie + BF+ipm+lf+mimic")) == "mixed"
     assert str(IPM(c0=np.int64(3))) == "ipm(c0=3.0)"  # type: ignore[arg-type]
     assert str(GA(variance=np.float32(3))) == "ga(variance=3.0)"  # type: ignore[arg-type]
-    assert repr(MIMIC(warmup=np.int64(2))) == "MIMIC(warmup=2)"  # type: ignore[arg-type]
+    assert repr(MIMIC(warmup=np.int64(2))) == "MIMIC(warmup=2, client=None)"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("attack", [BF(), LF(), Mixed("ga+bf")], ids=str)

@@ -44,7 +44,7 @@ def test_names_that_people_know_are_understood(text: str, rule: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("tqq", r"unknown .*'tqq' \(did you mean 'tq'\?\); there are: arc, bucketing, caf, cc, .*tq"),
+        ("tqq", r"unknown .*'tqq' \(did you mean 'tq'\?\); there are: arc, bucketing, bulyan, caf, cc, .*tq"),
         ("xyzzy(f=2)", "unknown .*'xyzzy'; there are: arc, bucketing"),
         (
             "tq(iteration=3)",

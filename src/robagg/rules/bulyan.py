@@ -22,7 +22,7 @@ class Bulyan(Rule):
     """Krum picks n-2f rows, each among those left; per coordinate, the mean of their n-4f values nearest to the median.
 
     Krum sums the distances to all rows left but f, itself included. What is proved takes n >= 4f+3: with fewer rows a
-    call warns, and one value at least is taken.
+    call warns, and the median of the picks is taken at least.
 
     Args:
         f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
@@ -30,7 +30,7 @@ class Bulyan(Rule):
     Example:
         >>> x = torch.tensor([[1.0], [1.1], [0.9], [1.2], [0.8], [1.0], [50.0]])
         >>> Bulyan(f=1)(x)
-        tensor([1.])
+        tensor([1.0333])
 
     References:
         El Mhamdi, Guerraoui, Rouault: The Hidden Vulnerability of Distributed Learning in Byzantium, ICML 2018,
@@ -46,7 +46,7 @@ class Bulyan(Rule):
                 f"{self} protects as proved with n >= 4f+3 rows, got n={n}, f={f}", RuntimeWarning, stacklevel=5
             )
         passes.push(pick_in_turn(passes.distances(f)))
-        return average_middle(passes, max(n - 4 * f, 1))
+        return average_middle(passes, max(n - 4 * f, 2 - n % 2))
 
 
 def pick_in_turn(sketch: Sketch) -> Tensor:
