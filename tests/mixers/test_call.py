@@ -72,7 +72,7 @@ def test_broken_rows_are_left_out_with_a_warning_and_huge_ones_are_not() -> None
 
 
 def test_what_a_rule_refuses_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"NNM needs n >= 2f\+1 rows, got n=3, f=2"):
+    with pytest.raises(ValueError, match=r"NNM: n must be at least 2f\+1, got n=3, f=2"):
         ra.NNM(f=2)(draw(3))
     with pytest.raises(TypeError, match="got str"):
         ra.NNM(f=2)("rows")

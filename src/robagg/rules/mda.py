@@ -44,7 +44,7 @@ class MDA(GramRule):
 
     def weights(self, sketch: Sketch) -> Weights:
         if sketch.n > MOST:
-            raise ValueError(f"MDA needs at most {MOST} rows to search among, got {sketch.n}")
+            raise ValueError(f"MDA: n must be at most {MOST}, to be searched, got {sketch.n}")
         kept = find_tightest(settle(sketch).pairwise().tolist(), sketch.f)
         share = torch.zeros(sketch.n, dtype=torch.float64, device="cpu")
         share[kept] = 1 / len(kept)

@@ -49,7 +49,9 @@ class SMEA(GramRule):
     def weights(self, sketch: Sketch) -> Weights:
         n, h = sketch.n, sketch.n - sketch.f
         if (choices := math.comb(n, sketch.f)) > MOST:
-            raise ValueError(f"SMEA needs at most {MOST} choices of n-f rows, got {choices} with n={n}, f={sketch.f}")
+            raise ValueError(
+                f"SMEA: choices of n-f rows must be at most {MOST}, got {choices} with n={n}, f={sketch.f}"
+            )
         gram = settle(sketch).gram[:n, :n]
         share = torch.zeros(n, dtype=torch.float64, device=gram.device)
         kept = find_flattest(gram, choose_rows(n, h).to(gram.device))
