@@ -19,7 +19,9 @@ from robagg.files.chunks import SMALLEST, plan_chunks, size_chunks
 
 LEAST = 4 * 12 * SMALLEST
 """Memory for twelve files, in chunks as small as they may be."""
-RULES = [name for name, cls in stages.classes().items() if issubclass(cls, ra.Rule)]
+WHOLE = {"bulyan", "meamed"}
+"""Rules that refuse rows that are streamed."""
+RULES = [name for name, cls in stages.classes().items() if issubclass(cls, ra.Rule) and name not in WHOLE]
 CHAINS = [
     "nnm >> tq",
     "nnm >> cm",
@@ -46,6 +48,7 @@ def same(verdict: ra.Verdict, expected: ra.Verdict, out: Path, models: list[Mode
     assert verdict.median_weight == pytest.approx(expected.median_weight, abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.* was given no root:RuntimeWarning")
 @pytest.mark.parametrize("text", [*RULES, *CHAINS])
 def test_every_rule_finds_in_chunks_what_it_finds_in_memory(text: str, tmp_path: Path) -> None:
     models = draw_models(11)

@@ -14,6 +14,7 @@ from robagg._core.rule import GramRule, Rule, parse
 from robagg._core.sketch import Sketch
 from robagg._core.tolerance import F
 from robagg.rules.cm import CM
+from robagg.rules.meamed import check_whole
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class CTMA(GramRule):
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
         if not isinstance(self.rule, GramRule | CM):
+            check_whole(passes)
             passes.add_anchor("base", self.rule.solve(passes, f, shares).values)
         return super().solve(passes, f, shares)
 

@@ -39,6 +39,7 @@ class Meamed(Rule):
 
 def average_middle(passes: Passes, count: int) -> Outcome:
     """Per coordinate the mean of the `count` values nearest to the median."""
+    check_whole(passes)
     mix = None if passes.matrix is None else passes.matrix[: passes.n, : passes.sent].contiguous()
     values = []
     counts = torch.zeros(passes.n, dtype=torch.float64, device=passes.device)
@@ -50,3 +51,9 @@ def average_middle(passes: Passes, count: int) -> Outcome:
     total = counts.sum()
     part = torch.where(total > 0, counts / total, 1 / passes.n)
     return Outcome(values, part if mix is None else part @ mix, passes.alarm)
+
+
+def check_whole(passes: Passes) -> None:
+    """Refuse rows that are streamed, or of which other ranks have columns: there is no such pass over these."""
+    if type(passes) is not Passes:
+        raise ValueError("Meamed, Bulyan, and CTMA about a rule that sorts must have whole rows in memory, got parts")

@@ -45,8 +45,11 @@ class Mean(Rule):
         read_positive(self, "max_weight")
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        # The sum first: it is exact where the numbers are short, and a third of each is not.
         c = torch.ones(passes.n, dtype=torch.float64, device=passes.device) if passes.votes is None else passes.votes
         c = torch.nn.functional.pad(c.double(), (0, len(passes.anchors)))
-        values = [value.div_(passes.total) for value in passes.combine(c)]
+        # The sum first: it is exact where the numbers are short, and a third of each is not. What streams rows, or has
+        # some of their columns, hands values on as they are combined.
+        whole = type(passes) is Passes
+        values = passes.combine(c if whole else c / passes.total)
+        values = [value.div_(passes.total) for value in values] if whole else values
         return Outcome(values, passes.through(c)[: passes.sent] / passes.total, passes.alarm)
