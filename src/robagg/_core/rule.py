@@ -105,16 +105,12 @@ class Rule(Stage):
     ) -> tuple[Verdict, Any]:
         """The verdict and the next state: one that remembers takes its last value as state, others hand it through."""
         request = Request(weights, state, generator, True, max_weight, distances, root)
-        stack, outcome = aggregate(self, read(x), request)
-        verdict = judge(self, stack, outcome)
+        verdict = judge(self, *aggregate(self, read(x), request))
         # A copy: who scales the value in place must not move where the next round starts.
         return verdict, copy.deepcopy(verdict.value) if self.core.remembers else state
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        """Aggregate the rows behind `passes`, of which f may be Byzantine.
-
-        With client weights f counts votes of `passes.total`, and `shares` (n,) are what the rows count, with sum 1.
-        """
+        """Aggregate the rows behind `passes`, of which f (of votes, where `shares` (n,) are given) may be Byzantine."""
         raise TypeError(f"{type(self).__name__} must define solve or, as a GramRule, weights")
 
     def __rrshift__(self, other: object) -> Rule:

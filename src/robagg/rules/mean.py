@@ -49,7 +49,7 @@ class Mean(Rule):
         c = torch.nn.functional.pad(c.double(), (0, len(passes.anchors)))
         # The sum first: it is exact where the numbers are short, and a third of each is not. What streams rows, or has
         # some of their columns, hands values on as they are combined.
-        whole = type(passes) is Passes
+        whole = type(passes).combine is Passes.combine
         values = passes.combine(c if whole else c / passes.total)
         values = [value.div_(passes.total) for value in values] if whole else values
         return Outcome(values, passes.through(c)[: passes.sent] / passes.total, passes.alarm)
