@@ -97,7 +97,7 @@ class Rows(Stage):
         mix, values = passes.matrix[: passes.n, : passes.sent], []
         for rows in passes.leaves:
             compute = passes.compute(rows)
-            columns = tiles(rows[0].shape[0], passes.device)
+            columns = tiles(rows[0].shape[0], passes.device, passes.sent)
             parts = [mixed(mix, tile(rows, part, compute)) for part in columns]
             value = torch.cat([torch.zeros(passes.n, 0, dtype=compute, device=passes.device), *parts], dim=1)
             passes.raise_alarm(~torch.isfinite(value).all())

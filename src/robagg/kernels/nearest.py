@@ -28,7 +28,7 @@ def average_nearest(
     value = torch.empty(d, dtype=compute, device=device)
     held = torch.zeros(m, dtype=torch.float64, device=device)
     alarm = torch.zeros((), dtype=torch.bool, device=device)
-    for columns in tiles(d, device):
+    for columns in tiles(d, device, m):
         x = tile(rows, columns, compute)
         alarm |= ~torch.isfinite(x).all()
         if mix is not None:
