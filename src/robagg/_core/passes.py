@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from robagg import kernels
-from robagg._core.sketch import Gathered, Sketch, gather, leave
+from robagg._core.sketch import Gathered, Sketch, extend, gather, leave
 from robagg.kernels.types import Rows
 
 # Below these sums of squares, float32 and float64 lose distances to underflow: as much an alarm as an overflow.
@@ -117,9 +117,7 @@ class Passes:
     def add_anchor(self, name: str, point: Sequence[Tensor]) -> None:
         """Measure to one more point too."""
         self.anchors, self._raw = {**self.anchors, name: point}, None
-        if self.matrix is not None:
-            self.matrix = torch.nn.functional.pad(self.matrix, (0, 1, 0, 1))
-            self.matrix[-1, -1] = 1
+        self.matrix = None if self.matrix is None else extend(self.matrix)
 
     def distances(self, f: int) -> Sketch:
         """The sketch for a rule that needs distances only: its centre is not the median of the rows behind a mixer."""

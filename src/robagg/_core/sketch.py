@@ -197,3 +197,10 @@ def middle(x: Tensor, votes: Tensor | None = None) -> Tensor:
         return middle_vote(x[:, None], votes)[0]
     n = len(x)
     return x.sort().values[(n - 1) // 2 : n // 2 + 1].mean()
+
+
+def extend(matrix: Tensor) -> Tensor:
+    """A matrix (m, n) with one more row and column, in which one more point stays as it is."""
+    wider = torch.nn.functional.pad(matrix, (0, 1, 0, 1))
+    wider[-1, -1].fill_(1)
+    return wider
