@@ -153,27 +153,51 @@ def multikrum(rows: Rows, f: int) -> Vector:
     return mean([rows[i] for i in best])
 
 
-def caf(rows: Rows, f: float, standout: float = 0.0, votes: Sequence[float] | None = None) -> tuple[Vector, float]:
+def scaled(rows: Rows, f: float, sent: Rows, votes: Sequence[float] | None = None) -> list[list[float]]:
+    """Rows with their coordinates twice: plain, and in units of the spread of rows that were sent, both by variance."""
+    m = cm(sent)
+    squares = [median_of([abs(row[j] - m[j]) for row in sent]) ** 2 for j in range(len(m))]
+    units = [u + 0.01 * math.fsum(squares) / len(m) for u in squares]
+    other = [[x / math.sqrt(u) if u else 0.0 for x, u in zip(row, units, strict=True)] for row in rows]
+    counts = [1.0] * len(rows) if votes is None else votes
+    parts = []
+    for part in (rows, other):
+        away = [squared(row, cm(part)) for row in part]
+        unit = max(pair_variance(part, counts, f), 1e-12 * max(away), 1e-300)
+        parts.append([[x / math.sqrt(unit) for x in row] for row in part])
+    return [[*a, *b] for a, b in zip(*parts, strict=True)]
+
+
+def caf(
+    rows: Rows,
+    f: float,
+    standout: float = 0.0,
+    votes: Sequence[float] | None = None,
+    seen: Rows | None = None,
+) -> tuple[Vector, float]:
     """The value, and the smallest margin by which a direction, a row, the end or the least variance was decided.
 
-    With `standout` it is SpectralFilter. With votes their sum is n, and f counts votes.
+    With `standout` it is SpectralFilter. With votes their sum is n, and f counts votes. With `seen` the weights are
+    found on those rows.
     """
-    x = np.array(rows, dtype=float)
+    seen = rows if seen is None else seen
+    x, own = np.array(seen, dtype=float), np.array(rows, dtype=float)
     n = len(x)
     c, steps, gap, taken = np.ones(n) if votes is None else np.array(votes, dtype=float), [], math.inf, 0
     part = math.fsum((k / n) ** 2 for k in c)
-    level = standout * pair_variance(rows, c.tolist(), f) * part / max(1 - part, 1e-9)
+    level = standout * pair_variance(seen, c.tolist(), f) * part / max(1 - part, 1e-9)
     lost = sum(held < 2 * f for held in accumulate(sorted(k for k in c if k)))
     most_steps = 10 + (2 * f if votes is None else lost + 1)
     while f and c.sum() > n - 2 * f and (not standout or taken < most_steps):
         mu = c @ x / c.sum()
         away = x - mu
         values, vectors = np.linalg.eigh(away.T @ (away * c[:, None]) / c.sum())
+        value = list(c @ own / c.sum())
         if values[-1] <= 1e-20:
-            return list(mu), gap
+            return value, gap
         if len(values) > 1:
             gap = min(gap, 1 - values[-2] / values[-1])
-        steps.append((float(values[-1]), list(mu)))
+        steps.append((float(values[-1]), value))
         if standout:
             gap = min(gap, relative_gap(float(values[-1]), level))
             if values[-1] <= level:

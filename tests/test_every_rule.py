@@ -45,6 +45,7 @@ VARIANTS = [
     "mca(sigma=0.5)",
     "mca(sigma=0.001, iterations=4)",
     "cc(tau=0.3, iterations=5)",
+    "nnm >> scaledfilter",
     "spectralfilter(standout=1.5)",
     "rfa(iterations=3, smoothing=0.5)",
     "mean(max_weight=0.5)",
@@ -66,6 +67,7 @@ VARIANTS = [
     "clipping >> ctma(base='tm')",
     "ctma(base='meamed')",
     "ctma(base='rfa')",
+    "ctma(base='scaledfilter')",
     "ctma(base='cc(tau=2.0)')",
     "arc >> nnm >> meamed",
     "medianclipping >> bucketing >> onemean",
@@ -488,7 +490,7 @@ def within(value: Any, x: Any, slack: float) -> bool:
 
 ROBUST = [
     *("bulyan", "caf", "cge", "cm", "ctma", "dnc", "fltrust", "huber", "krum", "mca", "mda", "meamed", "monna"),
-    *("multikrum", "onecentre", "onemean", "rfa", "smea", "spectralfilter", "tm", "tq"),
+    *("multikrum", "onecentre", "onemean", "rfa", "scaledfilter", "smea", "spectralfilter", "tm", "tq"),
 ]
 FOOLABLE = {"mean", "cc"}
 """Mean has no defence; CC goes where a fixed radius lets it."""
@@ -802,11 +804,11 @@ def follow(rule: Rule, x: Tensor, seed: int = 0) -> tuple[list[float], float]:
                 raise AssertionError(f"tests/oracle.py must define {unknown} too")
     core, f = rule.core, tolerances[-1]
     floored = getattr(core, "floor", False) and any(mixer.name() == "nnm" for mixer in rule.mixers)
-    value, near = follow_core(core, rows, f, oracle.floor(sent, shares) if floored else 0.0)
+    value, near = follow_core(core, rows, f, sent, oracle.floor(sent, shares) if floored else 0.0)
     return value, min([near, *margins])
 
 
-def follow_core(core: Any, rows: Any, f: int, least: float = 0.0) -> tuple[list[float], float]:
+def follow_core(core: Any, rows: Any, f: int, sent: Any, least: float = 0.0) -> tuple[list[float], float]:
     """The same of a rule alone, for rows behind its pre-aggregators."""
     margins = [math.inf]
     match core.name():
@@ -829,11 +831,14 @@ def follow_core(core: Any, rows: Any, f: int, least: float = 0.0) -> tuple[list[
             value, near = oracle.dnc(rows, f, core.drop)
             margins.append(near)
         case "ctma":
-            base, decided = follow_core(core.rule, rows, f, least)
+            base, decided = follow_core(core.rule, rows, f, sent, least)
             value, near = oracle.nearest_to(rows, f, base)
             margins += [decided, near]
         case "caf":
             value, near = oracle.caf(rows, f)
+            margins.append(near)
+        case "scaledfilter":
+            value, near = oracle.caf(rows, f, core.standout, seen=oracle.scaled(rows, f, sent))
             margins.append(near)
         case "spectralfilter":
             value, near = oracle.caf(rows, f, core.standout)

@@ -84,11 +84,13 @@ def follow(rule: Rule, x: Tensor, votes: list[int], seed: int = 0) -> tuple[list
         asked = [part for stage in rule.stages if isinstance(part := getattr(stage, "f", 0), float)]
         outnumbered = any(lightest <= math.ceil(part * sum(sent)) for part in asked)
         least = oracle.floor(first, shares, sent, oracle.cm(oracle.copies(first, sent)) if outnumbered else None)
-    value, near = follow_core(core, rows, votes, f, least)
+    value, near = follow_core(core, rows, votes, f, oracle.copies(first, sent), least)
     return value, min([near, *margins])
 
 
-def follow_core(core: Any, rows: Any, votes: list[int], f: int, least: float = 0.0) -> tuple[list[float], float]:
+def follow_core(
+    core: Any, rows: Any, votes: list[int], f: int, sent: Any, least: float = 0.0
+) -> tuple[list[float], float]:
     """The same of a rule alone, for rows behind its pre-aggregators."""
     margins, total = [math.inf], sum(votes)
     many = oracle.copies(rows, votes)
@@ -126,7 +128,7 @@ def follow_core(core: Any, rows: Any, votes: list[int], f: int, least: float = 0
             value, near = oracle.fltrust(many, oracle.cm(many))
             margins.append(near)
         case "ctma":
-            base, near = follow_core(core.rule, rows, votes, f, least)
+            base, near = follow_core(core.rule, rows, votes, f, sent, least)
             margins += [near, least_gap([oracle.squared(row, base) for row in voting])]
             value, _ = oracle.nearest_to(many, f, base)
         case "dnc":
@@ -138,10 +140,11 @@ def follow_core(core: Any, rows: Any, votes: list[int], f: int, least: float = 0
             value, _ = oracle.meamed(many, f)
             middles = zip(oracle.cm(many), zip(*voting, strict=True), strict=True)
             margins += [least_gap([abs(x - m) for x in column]) for m, column in middles]
-        case "caf" | "spectralfilter":
+        case "caf" | "spectralfilter" | "scaledfilter":
             n = len(rows)
-            standout = getattr(core, "standout", 0.0)
-            value, near = oracle.caf(rows, f * n / total, standout, [k * n / total for k in votes])
+            standout, counts = getattr(core, "standout", 0.0), [k * n / total for k in votes]
+            both = oracle.scaled(rows, f * n / total, sent, counts) if core.scaled else None
+            value, near = oracle.caf(rows, f * n / total, standout, counts, both)
             margins.append(near)
         case "rfa":
             value = oracle.rfa(many, core.iterations, core.smoothing)

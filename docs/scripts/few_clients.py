@@ -2,7 +2,7 @@
 
     python docs/scripts/few_clients.py; `make paper-docs` calls it
 
-Rows are normal vectors with lengths alike or drawn from 0.5 to 1.5, each round drawn again; it takes a minute.
+Rows are normal vectors with lengths alike or drawn from 0.5 to 1.5, each round drawn again; it takes some minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from robagg import parse
 from robagg.report.formats import render_rows
 
 PAGE = Path(__file__).parents[1] / "engineers.md"
-CHAINS = ("nnm >> tq", "nnm >> huber", "nnm >> tq(floor=False)", "tq", "spectralfilter", "caf")
+CHAINS = ("nnm >> tq", "nnm >> huber", "nnm >> tq(floor=False)", "tq", "spectralfilter", "scaledfilter", "caf")
 CLIENTS = (5, 6, 8, 10, 12, 16, 20, 30, 40)
 SHARES = (0.1, 0.2, 0.25, 0.3, 0.4)
 ROUNDS, LONG = 100, 300

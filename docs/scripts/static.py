@@ -19,7 +19,7 @@ from robagg.worst_case import HONEST, find_worst_positions
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / "results" / "profile" / "static.jsonl"
 PAGE = ROOT / "docs" / "theory.md"
-RULES = ("spectralfilter", "caf", "tq", "nnm >> tq", "huber", "cm")
+RULES = ("scaledfilter", "spectralfilter", "caf", "tq", "nnm >> tq", "huber", "cm")
 TOLERANCES = (2, 4, 6, 8)
 N, D, BUDGET = 20, 40, 4000
 

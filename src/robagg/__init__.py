@@ -44,6 +44,7 @@ from robagg.rules import (
     MultiKrum,
     OneCentre,
     OneMean,
+    ScaledFilter,
     SpectralFilter,
 )
 from robagg.splits import Split
@@ -84,6 +85,7 @@ __all__ = [
     "Setup",
     "Sketch",
     "SortedRule",
+    "ScaledFilter",
     "SpectralFilter",
     "Split",
     "State",

@@ -32,7 +32,7 @@ def draw_rows(n: int, seed: int, d: int = 200) -> Tensor:
     return torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("chain", ["nnm >> tq", "nnm >> huber", "spectralfilter"])
+@pytest.mark.parametrize("chain", ["nnm >> tq", "nnm >> huber", "spectralfilter", "scaledfilter"])
 @pytest.mark.parametrize(("uneven", "most"), [(0, 0.01), (1, 0.05)])
 @pytest.mark.parametrize(("n", "f"), [(5, 1), (6, 1), (8, 1), (8, 2), (10, 2), (13, 3), (20, 5), (40, 10)])
 def test_honest_clients_are_believed_where_nobody_attacks(

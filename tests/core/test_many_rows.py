@@ -153,11 +153,11 @@ def test_weight_where_a_fixed_projection_is_blind_does_not_hide_a_row() -> None:
 
 
 @pytest.mark.parametrize("distances", DISTANCES)
-@pytest.mark.parametrize("text", ["tq", "nnm >> krum", "caf"])
+@pytest.mark.parametrize("text", ["tq", "nnm >> krum", "caf", "scaledfilter"])
 def test_broken_and_huge_rows_are_borne_by_many(text: str, distances: str) -> None:
     x = draw(N + 2, 4_500)
     x[3, 5], x[4] = math.nan, 3e38
-    verdict = explain(text, x, distances)
+    verdict = explain(text, x, "exact" if text == "scaledfilter" else distances)
     assert verdict.reasons[3] == "not finite" and bool(torch.isfinite(verdict.value).all())
     assert float(verdict.weights[3]) == 0 and float(verdict.value.norm()) < 100
 
@@ -177,6 +177,20 @@ def test_power_steps_filter_as_the_exact_loop_does(attack: str, standout: float)
     values = [(c / c.sum()) @ x for c in (got, want)]
     size = float((x[f:] - honest).norm(dim=1).mean())
     assert float((values[0] - values[1]).norm()) < 0.02 * size
+
+
+def test_distances_in_units_of_each_coordinate_are_exact_and_never_projected() -> None:
+    x, f = draw(N, 20_000) * torch.logspace(-2, 0, 20_000), 50
+    honest = x[f:].mean(dim=0)
+    x[:f] = honest + 0.5 * x[f:].var(dim=0).mean().sqrt()
+    for text in ("scaledfilter", "ctma(base='scaledfilter')"):
+        with pytest.raises(ValueError, match=r"distances must be auto or exact for .*, got 'projected'"):
+            explain(text, x, "projected", f)
+    exact, auto = explain("scaledfilter", x, "exact", f), explain("scaledfilter", x, "auto", f)
+    assert auto.note == "" and torch.equal(auto.value, exact.value)
+    assert float(exact.weights[:f].sum()) < 0.01 and not exact.rejected[f:].any()
+    plain = explain("spectralfilter", x, "exact", f)
+    assert float((exact.value - honest).norm()) < float((plain.value - honest).norm())
 
 
 def test_the_public_call_names_the_choice() -> None:

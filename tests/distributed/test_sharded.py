@@ -80,7 +80,7 @@ def test_every_rule_and_chain_gives_what_one_process_gives(pool: Pool, weights: 
 
 def test_a_rank_may_hold_no_column_at_all(pool: Pool) -> None:
     x = draw(7, 2)
-    texts = ["tq(f=2)", "cm", "mean", "nnm >> tq(f=2)", "krum(f=2)"]
+    texts = ["tq(f=2)", "cm", "mean", "nnm >> tq(f=2)", "krum(f=2)", "scaledfilter(f=2)"]
     values = pool.run(programs.aggregate_all, texts, x, {})
     assert min(v[0].numel() for v in values) == 0
     for k, text in enumerate(texts):
@@ -101,6 +101,7 @@ def test_a_row_broken_or_huge_on_one_rank_is_so_on_all(pool: Pool, bad: float) -
         "nnm >> cm(f=2)",
         "rfa",
         "bucketing >> mean",
+        "nnm >> scaledfilter(f=2)",
     ]
     values = pool.run(programs.aggregate_all, texts, x, {})
     verdicts = pool.run(programs.explain_all, texts, x, {})
@@ -119,7 +120,7 @@ def test_a_row_broken_or_huge_on_one_rank_is_so_on_all(pool: Pool, bad: float) -
 def test_numbers_at_the_end_of_float64_are_borne(pool: Pool) -> None:
     x = draw(9, 40).double()
     x[:, :3] *= 1e306  # the first rank's alone: the others must scale along
-    texts = ["tq(f=2)", "cm(f=2)", "mean", "krum(f=2)"]
+    texts = ["tq(f=2)", "cm(f=2)", "mean", "krum(f=2)", "scaledfilter(f=2)"]
     values = pool.run(programs.aggregate_all, texts, x, {})
     for k, text in enumerate(texts):
         value = joined([v[k] for v in values])
@@ -169,6 +170,7 @@ def test_every_rank_draws_what_the_first_would(pool: Pool) -> None:
         ("tq(f=2)", [("all_reduce", 83)]),
         ("krum(f=2)", [("all_reduce", 83)]),
         ("rfa", [("all_reduce", 102)]),
+        ("scaledfilter(f=2)", [("all_reduce", 83), ("all_reduce", 1), ("all_reduce", 83)]),
         ("nnm >> krum(f=2)", [("all_reduce", 83)]),
         ("nnm >> tq(f=2)", [("all_reduce", 83), ("all_reduce", 84)]),
         ("cm", [("all_reduce", 1)]),

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from robagg import CC, MCA, RFA, TQ, Huber, Sketch, kernels
 from robagg._core.filtering import weigh_down
-from robagg.kernels import cpu, cpu_library, reference, team
+from robagg.kernels import cpu, cpu_library, cpu_many, reference, team
 from robagg.kernels.types import Sketched
 
 pytestmark = pytest.mark.skipif(not cpu.available(), reason="the C kernels are not built")
@@ -267,6 +267,26 @@ def test_mixed_rows_agree_with_the_reference(n: int, sparse: bool, isa: str) -> 
         check_sketch(got, reference.sketch(x, mix=mix, anchors=[None], compute=compute), exact=False)
         got2 = cpu.trim(x, m // 4, m - m // 4, mix=mix, compute=compute, isa=isa)
         check_value(got2, reference.trim(x, m // 4, m - m // 4, mix=mix, compute=compute))
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 5), (2, 17), (20, 5000), (33, 700), (70, 300), (cpu_many.MOST + 1, 40)])
+@pytest.mark.parametrize("votes", [False, True])
+@pytest.mark.parametrize("floor", [0.0, 1e-3])
+def test_columns_in_units_of_their_mads_agree_with_the_reference(
+    n: int, d: int, votes: bool, floor: float, isa: str
+) -> None:
+    counts = torch.arange(n) % 3 + 1 if votes else None
+    for dtype, compute in DTYPES[:4]:
+        x = draw(n, d, dtype) * torch.logspace(-3, 1, d).to(dtype)
+        x[:, ::7] = 2  # no MAD at all
+        more = {"anchors": [None, x[0].to(compute)], "votes": counts, "compute": compute}
+        found = cpu.sketch(x, floor=torch.tensor(floor, dtype=F64), isa=isa, **more)
+        wanted = reference.sketch(x, floor=torch.tensor(floor, dtype=F64), **more)
+        assert torch.equal(found.median, wanted.median) and torch.allclose(found.spread, wanted.spread)
+        bound = float(wanted.gram.diagonal().max()) * (1e-5 if compute == F32 else 1e-12)
+        assert torch.allclose(found.gram, wanted.gram, rtol=0, atol=bound + 1e-30)
+        plain = cpu.sketch(x, isa=isa, **more)
+        assert torch.equal(plain.median, found.median) and torch.equal(plain.spread, found.spread)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 20, 33, 70])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from robagg import CAF, NNM, Rule, SpectralFilter
+from robagg import CAF, NNM, Rule, ScaledFilter, SpectralFilter
 
 
 def draw(n: int, d: int = 1000, seed: int = 0) -> Tensor:
@@ -35,7 +35,7 @@ def test_caf_takes_weight_though_nothing_stands_out() -> None:
     assert not SpectralFilter(f=5).explain(draw(20) * lengths).not_believed
 
 
-@pytest.mark.parametrize("rule", [CAF(f=6), SpectralFilter(f=6)], ids=str)
+@pytest.mark.parametrize("rule", [CAF(f=6), SpectralFilter(f=6), ScaledFilter(f=6)], ids=str)
 def test_far_rows_are_cut_and_told_apart_from_those_that_pull_together(rule: Rule) -> None:
     x = draw(20)
     x[14:] += 1e4 * draw(6, seed=1)
@@ -78,6 +78,26 @@ def test_no_error_grows_with_distance_even_where_honest_rows_are_copies(f: int, 
         x[h:] = x[:h].mean(dim=0) + distance * (way + together * draw(f, 40, seed=3))
         x[h] += 11 * distance * way[0]  # one of them farther, to drag the first mean
         assert deviate(SpectralFilter(f=f), x, h) < {2: 0.1, 4: 0.2, 6: 0.6, 8: 2.0}[f]
+        assert deviate(ScaledFilter(f=f), x, h) < {2: 0.1, 4: 0.2, 6: 0.6, 8: 2.0}[f]
+
+
+def test_scaled_distances_show_colluders_who_hide_behind_coordinates_that_vary_much() -> None:
+    spread = torch.logspace(-3, 0, 200)
+    x = draw(20, 200) * spread
+    x[14:] = x[:14].mean(dim=0) + 0.5 * (spread.norm() / 200**0.5) + 0.1 * draw(6, 200, seed=1) * spread
+    assert float(SpectralFilter(f=6).explain(x).weights[14:].sum()) > 0.2
+    verdict = ScaledFilter(f=6).explain(x)
+    assert float(verdict.weights[14:].sum()) < 0.02
+    assert not verdict.rejected[:14].any()
+
+
+def test_a_scaled_filter_knows_distances_where_no_spread_is_left() -> None:
+    x = draw(1, 30).expand(20, 30).clone()
+    x[17:] += 1e3 * draw(3, 30, seed=1)
+    verdict = ScaledFilter(f=6).explain(x)
+    assert verdict.rejected.tolist() == [False] * 17 + [True] * 3
+    assert torch.allclose(verdict.value, x[0])
+    assert torch.allclose(ScaledFilter(f=6)(x[:17]), x[0])
 
 
 def test_copies_of_one_client_keep_their_say() -> None:

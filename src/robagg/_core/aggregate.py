@@ -18,10 +18,11 @@ from torch import Tensor
 from robagg._core.claims import read_claims
 from robagg._core.contract import Attribution, check_outcome, is_ours, read_matrix
 from robagg._core.outcome import Outcome
-from robagg._core.passes import AlarmError, Passes
+from robagg._core.passes import Passes
 from robagg._core.projected import ProjectedPasses
 from robagg._core.projection import DISTANCES, Projection, choose_projection
 from robagg._core.shared import SharedPasses, SharedStack
+from robagg._core.sketch import AlarmError
 from robagg._core.stack import Stack
 from robagg._core.stage import Solver, describe_unprotected, find_in_force, find_left
 from robagg._core.tolerance import F, QuorumError
@@ -57,6 +58,11 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
     """Aggregate by the contract: drop the broken, keep the huge; the rows that were used and the outcome on them."""
     if request.distances not in DISTANCES:
         raise ValueError(f"distances must be one of {', '.join(DISTANCES)}, got {request.distances!r}")
+    scaled = getattr(rule.core, "scaled", False)
+    if scaled and request.distances == "projected":
+        raise ValueError(
+            f"distances must be auto or exact for {rule}, which looks at single coordinates, got 'projected'"
+        )
     for stage in rule.stages:
         stage.resolve_f(stack.n)
     claims = read_claims(rule, request.weights, request.max_weight, stack.n)
@@ -75,7 +81,7 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
         request.alarm.logical_or_(outcome.alarm)
         return stack, outcome
     projection = None
-    if type(stack) is Stack:  # rows that lie elsewhere have passes of their own
+    if type(stack) is Stack and not scaled:  # rows that lie elsewhere have passes of their own
         projection = choose_projection(request.distances, stack.leaves, request.generator)
     # A second attempt draws what the first drew, so that a broken row changes nothing but its own absence.
     generator = request.generator

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from robagg._core.checks import is_whole
 from robagg._core.outcome import Outcome, Treatment, Weights
-from robagg._core.passes import AlarmError, Passes
-from robagg._core.sketch import Sketch
+from robagg._core.passes import Passes
+from robagg._core.sketch import AlarmError, Sketch
 from robagg._core.tolerance import QuorumError
 
 CLOSE = 1e-4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -21,6 +22,8 @@ REFINE = 10
 """Steps beyond 2f for filters that do not take the whole weight of a row in a step."""
 OUT = 1e-9
 """A row below this part of a full vote has lost its weight."""
+FARTHEST = 1e-12
+"""No unit is below this part of the largest squared length."""
 SLACK = 1e-9
 """What is decided by less than this part is decided by rounding: the earlier step and the end are preferred."""
 
@@ -35,13 +38,15 @@ def filter_rows(sketch: Sketch, standout: float = 0.0) -> Weights:
     """
     n, f = sketch.n, sketch.f * sketch.vote
     votes = sketch.count(torch.ones(n, dtype=torch.float64, device=sketch.gram.device)) * sketch.vote
+    variance = spread = estimate_spread(sketch, votes)
+    if sketch.scaled is not None:
+        sketch = blend(sketch, variance, votes)
+        spread = estimate_spread(sketch, votes)
     if sketch.votes is None:
-        variance = estimate_variance(sketch.gram, n, f)
-        level = variance * (standout / max(n - 1, 1))
+        level = spread * (standout / max(n - 1, 1))
     else:
-        variance = estimate_weighted_variance(sketch.pairwise(), votes, f)
         share = (votes / n).square().sum()
-        level = variance * standout * share / (1 - share).clamp(min=OUT)
+        level = spread * standout * share / (1 - share).clamp(min=OUT)
     steps = count_steps(sketch) + (REFINE if f and standout else 0)
     left = kernels.weigh_down(sketch.gram, votes, f, level, steps)
     if left is None:
@@ -114,6 +119,26 @@ def take_steps(
         if asks and not bool(alive):
             break
     return best
+
+
+def blend(sketch: Sketch, variance: Tensor, votes: Tensor) -> Sketch:
+    """The sketch in which a squared distance is the plain one and the scaled one, each in units of its variance."""
+    assert sketch.scaled is not None
+    other = replace(sketch, gram=sketch.scaled, scaled=None)
+    grams = [
+        # Where honest rows coincide, those that do not are far by any unit.
+        gram / torch.maximum(unit, gram.diagonal().max() * FARTHEST).clamp(min=torch.finfo(torch.float64).tiny)
+        for gram, unit in ((sketch.gram, variance), (other.gram, estimate_spread(other, votes)))
+    ]
+    return replace(sketch, gram=grams[0] + grams[1], scaled=None)
+
+
+def estimate_spread(sketch: Sketch, votes: Tensor) -> Tensor:
+    """The honest rows' variance () or less, by whatever distances the sketch has."""
+    f = sketch.f * sketch.vote
+    if sketch.votes is None:
+        return estimate_variance(sketch.gram, sketch.n, f)
+    return estimate_weighted_variance(sketch.pairwise(), votes, f)
 
 
 def estimate_variance(gram: Tensor, n: int, f: float) -> Tensor:

@@ -54,6 +54,17 @@ class Weights:
     scale: Tensor | None = None
     """() how far rows are from their mean, as the filter reckons."""
 
+    def of_sent(self, matrix: Tensor) -> Weights:
+        """The same of the rows that were sent, which speak through others where a matrix (n, sent) is not 0.
+
+        A sent row is outside when every row it speaks through is, and as near as the nearest of them.
+        """
+        speaks = matrix != 0
+        outside = None if self.outside is None else (self.outside[:, None] | ~speaks).all(dim=0)
+        reach = None if self.reach is None else self.reach[:, None].where(speaks, torch.inf).amin(dim=0)
+        left = None if self.left is None else self.left[:, None].where(speaks, 0.0).amax(dim=0)
+        return replace(self, outside=outside, reach=reach, left=left)
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -9,16 +9,8 @@ import torch
 from torch import Tensor
 
 from robagg import kernels
-from robagg._core.sketch import Gathered, Sketch, extend, gather, leave
+from robagg._core.sketch import LEAST, ROUNDING, TINY, AlarmError, Gathered, Sketch, drop_origins, extend, gather, leave
 from robagg.kernels.types import Rows
-
-# Below these sums of squares, float32 and float64 lose distances to underflow: as much an alarm as an overflow.
-TINY = {torch.float32: 2.0**-80, torch.float64: 2.0**-880}
-ROUNDING = {torch.float32: 2.0**-20, torch.float64: 2.0**-46}
-
-
-class AlarmError(Exception):
-    """Numbers that cannot be computed with were met where the host may be asked: the attempt is over."""
 
 
 class Passes:
@@ -73,6 +65,8 @@ class Passes:
 
     deviation: float | None = None
     """The standard deviation of squared distances, as a part of them, where rows were projected."""
+    columns: float = 0
+    """How many columns of our own the last sketch was of."""
 
     @property
     def total(self) -> int:
@@ -119,14 +113,17 @@ class Passes:
         self.anchors, self._raw = {**self.anchors, name: point}, None
         self.matrix = None if self.matrix is None else extend(self.matrix)
 
-    def distances(self, f: int) -> Sketch:
+    def distances(self, f: int, *, scaled: bool = False) -> Sketch:
         """The sketch for a rule that needs distances only: its centre is not the median of the rows behind a mixer."""
         sketch = self._sketch_sent()[1]
+        sketch = replace(sketch, scaled=self._scale_sent()) if scaled else sketch
         if self.matrix is None:
             return self._for(sketch, sketch.gram, f)
         # A row that was drawn to an anchor far away is near the others by what is left of two large numbers: about the
         # mean of the rows, only the shares are subtracted.
         about = self.matrix - self.matrix[: self.n].mean(dim=0) if self.anchored else self.matrix
+        if sketch.scaled is not None:
+            sketch = replace(sketch, scaled=self._mix_gram(about, sketch.scaled))
         return self._for(sketch, self._mix_gram(about, sketch.gram), f)
 
     def _mix_gram(self, matrix: Tensor, gram: Tensor) -> Tensor:
@@ -169,8 +166,7 @@ class Passes:
     def shares(self, lo: int, hi: int) -> Tensor:
         """Each sent row's share (n,) of the coordinates whose sorted values lo..hi-1 are averaged."""
         counts = self._count(lo, hi)
-        total = counts.sum()
-        part = torch.where(total > 0, counts / total, 1 / self.n)
+        part = (counts / counts.sum()).nan_to_num(nan=1 / self.n)
         return part if self.matrix is None else part @ self.matrix[: self.n, : self.sent]
 
     def _count(self, lo: int, hi: int) -> Tensor:
@@ -186,12 +182,7 @@ class Passes:
 
         It may lie where the medians lay: they are used up.
         """
-        sent = self.through(coefficients)
-        named = [k for k, point in enumerate(self.anchors.values()) if point is not None]
-        if len(named) < len(self.anchors):  # what lies at the origin adds nothing, but has its part of the sum
-            parts = [sent[: self.sent], *(sent[self.sent + k][None] for k in named)]
-            parts += [] if medians is None else [1 - sent.sum()[None]]
-            sent = torch.cat(parts)
+        sent = drop_origins(self.through(coefficients), [*self.anchors.values()], medians is not None)
         values = []
         for leaf, rows in enumerate(self.leaves):
             beside = [point[leaf] for point in self.anchors.values() if point is not None]
@@ -218,24 +209,31 @@ class Passes:
             self._raw = self._sketch(None, 0, self._sent_votes if self.outnumbered else None)
         return self._raw
 
+    def _scale_sent(self) -> Tensor:
+        """The Gram matrix of the rows that were sent, with coordinates divided by `sqrt(MAD^2 + LEAST V / d)`."""
+        votes = self._sent_votes
+        plain = self._sketch_sent() if votes is None else self._sketch(None, 0, votes)
+        found = self._gather(None, votes, (), LEAST * plain[1].spread / max(self.columns, 1))
+        return self._look_at(found.gram, found.spread, None, self.sent, 0, found.coarse, tiny=0.0).gram
+
     def _sketch(self, mix: Tensor | None, f: int, votes: Tensor | None = None) -> tuple[list[Tensor], Sketch]:
         n = self.sent if mix is None else len(mix)
         spares: list[Tensor] = []
         if mix is not None and self._raw is not None:  # behind a mixer nobody asks for the median of what was sent
             spares, self._raw = self._raw[0], ([], self._raw[1])
-        medians, spread, gram, square, coarse = self._gather(mix, votes, spares)
+        medians, spread, gram, square, coarse, self.columns = self._gather(mix, votes, spares)
         return medians, self._look_at(gram, spread, square, n, f, coarse)
 
     def _look_at(
-        self, gram: Tensor, spread: Tensor, square: Tensor | None, n: int, f: int, coarse: torch.dtype
-    ) -> Sketch:
+        self, gram: Tensor, spread: Tensor, square: Tensor | None, n: int, f: int, coarse: torch.dtype,
+        tiny: float | None = None,
+    ) -> Sketch:  # fmt: skip
         """The sketch, if it can be computed with; else the alarm."""
         # V is no larger than the sum of the diagonal, so it needs no look of its own. Squares vanish if most rows' do:
-        # one far row must not hide it. Of mixed rows all must: most of them may well coincide, as NNM's do. One row is
-        # its own median, so there it is the anchors whose squares may vanish.
+        # one far row must not hide it. Of mixed rows all must: most may coincide, as NNM's do. Of one, the anchors.
         count = n if n > 1 else 1 + len(self.anchors)
         few = n if n == 1 else n // 2 if square is None else n - 1
-        tiny, grain = TINY[coarse], (8 * torch.finfo(coarse).eps) ** 2
+        tiny, grain = TINY[coarse] if tiny is None else tiny, (8 * torch.finfo(coarse).eps) ** 2
         self._alarm, spread, blur = kernels.examine(
             gram, spread, n=count, few=few, tiny=tiny, square=square, grain=grain, alarm=self._alarm
         )
@@ -246,5 +244,7 @@ class Passes:
             spread = torch.where(self._alarm, 1.0, spread)
         return Sketch(gram, spread, n, f, tuple(self.anchors), ROUNDING[coarse], blur, self.unit)
 
-    def _gather(self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor]) -> Gathered:
-        return gather(self.leaves, [*self.anchors.values()], self.compute, mix=mix, votes=votes, spares=spares)
+    def _gather(
+        self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor], floor: Tensor | None = None
+    ) -> Gathered:
+        return gather(self.leaves, [*self.anchors.values()], self.compute, mix, votes, spares, floor)

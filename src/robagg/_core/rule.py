@@ -168,6 +168,8 @@ class GramRule(Rule):
     """Whether the sketch must be about the median of the rows it gets (and the weights' rest is the median's)."""
     maps_well: ClassVar[bool] = True
     """Whether many sketches mapped over at once take less time than one after the other."""
+    scaled: ClassVar[bool] = False
+    """Whether it also gets distances in which a coordinate's unit is its own spread, which takes a pass more."""
     floor: bool = False
     """Whether the spread it gets behind a pre-aggregator that lets a row into several is kept above what mixing leaves
     of the rows' distances: such rows may coincide, and their own spread vanish."""
@@ -180,31 +182,28 @@ class GramRule(Rule):
         """Coefficients from the sketch: n x n work that never sees d."""
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        medians, sketch = passes.sketch(f, floor=self.floor) if self.needs_median else (None, passes.distances(f))
+        if self.needs_median:
+            medians, sketch = passes.sketch(f, floor=self.floor)
+        else:
+            medians, sketch = None, passes.distances(f, scaled=self.scaled)
         with Attribution(self, "weights"):
             w = self.weights(sketch)
         coefficients = read_weights(self, w, sketch, passes, rest=self.needs_median)
         values = passes.combine(coefficients, medians)
         if not passes.verdict:
             return Outcome(values, None, passes.alarm)
-        outside, reach, left = w.outside, w.reach, w.left
-        if passes.matrix is not None:
-            # A sent row is outside when every row it speaks through is, and as near as the nearest of them.
-            speaks = passes.matrix[: passes.n, : passes.sent] != 0
-            outside = None if outside is None else (outside[:, None] | ~speaks).all(dim=0)
-            reach = None if reach is None else reach[:, None].where(speaks, torch.inf).amin(dim=0)
-            left = None if left is None else left[:, None].where(speaks, 0.0).amax(dim=0)
+        w = w if passes.matrix is None else w.of_sent(passes.matrix[: passes.n, : passes.sent])
         return Outcome(
             values=values,
             weights=passes.through(coefficients)[: passes.sent],
             alarm=passes.alarm,
             median_weight=None if medians is None else 1 - coefficients.sum(),
             tau=w.tau,
-            outside=outside,
-            reach=reach,
+            outside=w.outside,
+            reach=w.reach,
             treatment=w.treatment,
-            chosen=w.outside is None and left is None,
-            left=left,
+            chosen=w.outside is None and w.left is None,
+            left=w.left,
             scale=w.scale,
         )
 

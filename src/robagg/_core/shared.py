@@ -77,8 +77,13 @@ class SharedPasses(Passes):
         self._sound = False
         """Whether the rows are finite on every rank, unless the alarm is set on all of them."""
 
-    def _gather(self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor]) -> Gathered:
-        medians, spread, gram, square, coarse = self._gather_own(mix, votes, spares)
+    def _gather(
+        self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor], floor: Tensor | None = None
+    ) -> Gathered:
+        if floor is not None:  # V was shared out over the columns of this rank alone
+            every = self.stack.ranks.add(torch.tensor([float(self.columns)], dtype=torch.float64, device=self.device))
+            floor = floor * (max(self.columns, 1) / max(float(every), 1))
+        medians, spread, gram, square, coarse, columns = self._gather_own(mix, votes, spares, floor)
         if self._own_alarm:  # nobody must go on with what is broken here alone
             spread = torch.where(self.alarm, torch.nan, spread)
         rest = [spread, spread.new_full((), float(coarse == torch.float32)), *([] if square is None else [square])]
@@ -88,23 +93,26 @@ class SharedPasses(Passes):
         self._own_alarm, self._sound = False, not self.guarded
         gram = torch.where(torch.isfinite(spread), gram, torch.nan)
         coarse = torch.float32 if bool(single > 0) else torch.float64
-        return Gathered(medians, spread, gram, None if square is None else total[size + 2], coarse)
+        return Gathered(medians, spread, gram, None if square is None else total[size + 2], coarse, columns)
 
-    def _gather_own(self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor]) -> Gathered:
+    def _gather_own(
+        self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor], floor: Tensor | None
+    ) -> Gathered:
         """What another rank counts comes to nothing here, but where it is not finite it shows."""
         again = self.stack.repeated
         if not again:
-            return super()._gather(mix, votes, spares)
+            return super()._gather(mix, votes, spares, floor)
         medians: dict[int, Tensor] = {}
         parts: list[Gathered] = []
         for factor, which in ((1.0, [k for k in range(len(self.leaves)) if k not in again]), (0.0, sorted(again))):
             if which:
                 points = [None if point is None else [point[k] for k in which] for point in self.anchors.values()]
                 leaves, taken = [self.leaves[k] for k in which], [spares[k] for k in which] if spares else []
-                found = gather(leaves, points, self.compute, mix=mix, votes=votes, spares=taken)
+                found = gather(leaves, points, self.compute, mix, votes, taken, floor)
                 medians.update(zip(which, found.medians, strict=True))
                 square = None if found.square is None else factor * found.square
-                parts.append(Gathered([], factor * found.spread, factor * found.gram, square, found.coarse))
+                spread, gram = factor * found.spread, factor * found.gram
+                parts.append(Gathered([], spread, gram, square, found.coarse, factor * found.columns))
         squares = [part.square for part in parts if part.square is not None]
         return Gathered(
             [medians[k] for k in range(len(medians))],
@@ -112,6 +120,7 @@ class SharedPasses(Passes):
             sum((part.gram for part in parts[1:]), parts[0].gram),
             sum(squares[1:], squares[0]) if squares else None,
             min((part.coarse for part in parts), key=lambda dtype: dtype.itemsize),
+            sum(part.columns for part in parts),
         )
 
     def _count(self, lo: int, hi: int) -> Tensor:

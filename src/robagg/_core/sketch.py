@@ -13,6 +13,18 @@ from robagg import kernels
 from robagg.kernels.types import Rows
 from robagg.kernels.votes import middle_vote
 
+LEAST = 0.01
+"""Of the mean squared MAD: no coordinate's squared unit is smaller."""
+
+
+# Below these sums of squares, float32 and float64 lose distances to underflow: as much an alarm as an overflow.
+TINY = {torch.float32: 2.0**-80, torch.float64: 2.0**-880}
+ROUNDING = {torch.float32: 2.0**-20, torch.float64: 2.0**-46}
+
+
+class AlarmError(Exception):
+    """Numbers that cannot be computed with were met where the host may be asked: the attempt is over."""
+
 
 @dataclass(frozen=True)
 class Sketch:
@@ -39,6 +51,8 @@ class Sketch:
     """(n,) int64: row i counts as so many equal rows, and f of all these may be Byzantine. None: one each."""
     total: int = 0
     """All votes; n where there are none."""
+    scaled: Tensor | None = None
+    """(n+a, n+a) float64: the same with every coordinate in units of its own spread, where the rule asked for it."""
 
     def __post_init__(self) -> None:
         if self.votes is None:
@@ -146,20 +160,22 @@ class Gathered(NamedTuple):
     """() the squared length of the median, for mixed rows only."""
     coarse: torch.dtype
     """The coarsest dtype that was computed in."""
+    columns: float
+    """How many columns the sums are over; where ranks share them, those of this rank."""
 
 
 def gather(
     leaves: Iterable[Rows],
     anchors: Sequence[Sequence[Tensor] | None],
     compute: Callable[[Rows], torch.dtype],
-    *,
     mix: Tensor | None = None,
     votes: Tensor | None = None,
     spares: Sequence[Tensor] = (),
+    floor: Tensor | None = None,
 ) -> Gathered:
-    """Pass over the leaves. Medians may lie where the spares lay."""
+    """Pass over the leaves. Medians may lie where the spares lay. With a `floor` the Gram matrix is in scaled units."""
     medians, spreads, grams, squares = [], [], [], []
-    coarse = torch.float64
+    coarse, columns = torch.float64, 0
     for leaf, rows in enumerate(leaves):
         dtype = compute(rows)
         median, spread, gram, square = kernels.sketch(
@@ -169,14 +185,28 @@ def gather(
             votes=votes,
             compute=dtype,
             spare=spares[leaf] if spares else None,
+            floor=floor,
         )
         medians.append(median)
+        columns += len(median)
         spreads.append(spread)
         grams.append(gram)
         squares += [] if square is None else [square]
         coarse = dtype if dtype == torch.float32 else coarse
     square = sum(squares[1:], squares[0]) if squares else None
-    return Gathered(medians, sum(spreads[1:], spreads[0]), sum(grams[1:], grams[0]), square, coarse)
+    return Gathered(medians, sum(spreads[1:], spreads[0]), sum(grams[1:], grams[0]), square, coarse, columns)
+
+
+def drop_origins(c: Tensor, anchors: Sequence[object | None], rest: bool) -> Tensor:
+    """Coefficients on rows and those anchors that are not the origin; with `rest`, what is left up to one at the end.
+
+    What lies at the origin adds nothing, but has its part of the sum.
+    """
+    named = [k for k, point in enumerate(anchors) if point is not None]
+    if len(named) == len(anchors):
+        return c
+    n = len(c) - len(anchors)
+    return torch.cat([c[:n], *(c[n + k][None] for k in named), *([1 - c.sum()[None]] if rest else [])])
 
 
 def leave(mix: Tensor, squared: Tensor, votes: Tensor | None = None) -> Tensor:

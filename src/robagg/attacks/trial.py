@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from robagg._core.aggregate import Request, aggregate
-from robagg._core.passes import ROUNDING, Passes
+from robagg._core.passes import Passes
 from robagg._core.rule import GramRule, Rule
-from robagg._core.sketch import Sketch
+from robagg._core.sketch import ROUNDING, Sketch
 from robagg._core.stack import read
 from robagg._core.stage import find_in_force
 from robagg.attacks.base import View
@@ -62,6 +62,7 @@ def needs_distances_only(rule: Rule) -> bool:
         isinstance(core, GramRule)
         and type(core).solve is GramRule.solve
         and not core.needs_median
+        and not core.scaled
         and all(mixer.needs_distances for mixer in rule.mixers)
         and all(name == "origin" for stage in rule.stages for name in stage.anchors)
     )

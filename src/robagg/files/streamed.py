@@ -13,8 +13,8 @@ from torch import Tensor
 
 from robagg import kernels
 from robagg._core.leaf import FLOATS
-from robagg._core.passes import AlarmError, Passes
-from robagg._core.sketch import Gathered, gather
+from robagg._core.passes import Passes
+from robagg._core.sketch import AlarmError, Gathered, gather
 from robagg._core.stack import FAR, LARGE, SMALL, Stack
 from robagg._core.verdict import measure
 from robagg.files.chunks import Chunk, Loader
@@ -181,7 +181,9 @@ class StreamedPasses(Passes):
         self._write(make)
         return []
 
-    def _gather(self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor]) -> Gathered:
+    def _gather(
+        self, mix: Tensor | None, votes: Tensor | None, spares: Sequence[Tensor], floor: Tensor | None = None
+    ) -> Gathered:
         total: Gathered | None = None
         with closing(self.stack.chunks(base=bool(self.anchors))) as chunks:
             for _, rows, base in chunks:
@@ -189,7 +191,7 @@ class StreamedPasses(Passes):
                 # The last chunk's median makes room for this one's, and sums are added up at once: small numbers that
                 # are kept between large ones that come and go would keep memory in pieces that nothing fits into.
                 spares = total.medians if total else ()
-                got = gather([rows], points, self.compute, mix=mix, votes=votes, spares=spares)
+                got = gather([rows], points, self.compute, mix, votes, spares, floor)
                 self._end_early(bool(torch.isfinite(got.gram.diagonal()).all()))
                 total = add(total, got)
         assert total is not None
@@ -231,4 +233,4 @@ def add(total: Gathered | None, got: Gathered) -> Gathered:
     if total.square is not None and got.square is not None:
         total.square.add_(got.square)
     coarse = min(total.coarse, got.coarse, key=lambda dtype: dtype.itemsize)
-    return total._replace(medians=got.medians, coarse=coarse)
+    return total._replace(medians=got.medians, coarse=coarse, columns=total.columns + got.columns)

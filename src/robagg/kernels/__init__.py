@@ -31,9 +31,10 @@ def sketch(
     votes: Tensor | None = None,
     compute: torch.dtype,
     spare: Tensor | None = None,
+    floor: Tensor | None = None,
 ) -> Sketched:
     """Median, spread and Gram matrix in one pass; see `reference.sketch`. The median may take the place of `spare`."""
-    module, more = _offer(rows[0], spare, votes)
+    module, more = _offer(rows[0], spare, votes, floor)
     result: Sketched = module.sketch(rows, mix=mix, anchors=anchors, compute=compute, **more)
     return result
 
@@ -97,16 +98,18 @@ def choose_many(row: Tensor) -> ModuleType:
     return cpu_many if choose(row) is cpu and cpu_many.available() else many
 
 
-def _offer(row: Tensor, spare: Tensor | None, votes: Tensor | None) -> tuple[ModuleType, dict[str, Tensor]]:
+def _offer(
+    row: Tensor, spare: Tensor | None, votes: Tensor | None, floor: Tensor | None = None
+) -> tuple[ModuleType, dict[str, Tensor]]:
     """The module for rows like this one, and what it can use of the rest.
 
-    Spare memory is for the CPU, where fresh memory costs time. Votes on a GPU are for the reference: the Triton kernels
-    know none.
+    Spare memory is for the CPU, where fresh memory costs time. Votes and a floor on a GPU are for the reference: the
+    Triton kernels know none.
     """
     module = choose(row)
-    if votes is not None:
+    if votes is not None or floor is not None:
         module = reference if module is cuda else module
-    given = {"spare": spare if module is cpu else None, "votes": votes}
+    given = {"spare": spare if module is cpu else None, "votes": votes, "floor": floor}
     return module, {name: value for name, value in given.items() if value is not None}
 
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ABI = 7 };                                                /* cpu.py loads no library with another number */
+enum { ABI = 8 };                                                /* cpu.py loads no library with another number */
 enum { SKETCH, TRIM, COMBINE, SHARES, MEASURE, SPREAD };         /* op */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16 };                    /* dtype */
 enum { PLAIN, AVX2, AVX512 };                                    /* isa */
@@ -37,6 +37,7 @@ struct job {
     uint8_t *alarm;
     /* OpenMP's GOMP_parallel in this process, or NULL: calls a function with its argument in so many threads. */
     void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
+    double floor; /* sketch: of the squared MADs, where columns are divided by their roots; or -1 */
 };
 
 struct term { /* what a pair of mixed rows takes of one row */
@@ -66,6 +67,7 @@ struct plan {
     const int64_t *votes;
     struct rank low, high; /* with votes: the ends of the range that is averaged, both included */
     int64_t total;         /* of the votes */
+    double floor;
     void *value;
     struct term *terms; /* those of the mixed rows 2k and 2k + 1 end at terms + ends[k] */
     int64_t *ends;
@@ -415,7 +417,7 @@ __attribute__((visibility("default"))) int robagg_run(const struct job *job)
     const int64_t element = job->wide ? 8 : 4, size = sorts ? job->m + job->anchors : 0;
     atomic_long next = 0, taken = 0;
     struct plan p = {.op = job->op, .n = job->n, .m = job->m, .size = size, .lo = job->lo, .hi = job->hi, .d = job->d,
-                     .rows = job->rows, .weights = job->weights, .votes = job->votes, .value = job->value, .next = &next, .taken = &taken};
+                     .rows = job->rows, .weights = job->weights, .votes = job->votes, .floor = job->floor, .value = job->value, .next = &next, .taken = &taken};
     if (p.votes != NULL && rank_votes(&p)) return 1;
     p.mixed = sorts && job->weights != NULL;
     p.pass = sorts ? passes->sorted : job->op == COMBINE ? passes->combine : passes->measure;

@@ -30,15 +30,19 @@ def sketch(
     compute: torch.dtype,
     isa: str | None = None,
     spare: Tensor | None = None,
+    floor: Tensor | None = None,
 ) -> Sketched:
     """Median, spread and Gram matrix; see `reference.sketch`."""
     m = len(rows) if mix is None else mix.shape[0]
     median = _take(rows[0].shape[0], compute, spare)
     if cpu_many.is_for(m):
-        return cpu_many.sketch(rows, median, mix=mix, anchors=anchors, votes=votes, isa=isa)
+        return cpu_many.sketch(rows, median, mix=mix, anchors=anchors, votes=votes, isa=isa, floor=floor)
     spread = zeros()
     gram = zeros(m + len(anchors), m + len(anchors))
-    run(SKETCH, rows, isa, anchors=anchors, weights=mix, votes=votes, m=m, value=median, spread=spread, gram=gram)
+    run(
+        SKETCH, rows, isa, anchors=anchors, weights=mix, votes=votes, m=m, floor=floor,
+        value=median, spread=spread, gram=gram,
+    )  # fmt: skip
     square = None if mix is None else measure([median], None, isa=isa)[0]
     return Sketched(median, spread, gram, square)
 

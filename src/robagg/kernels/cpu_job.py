@@ -80,6 +80,7 @@ def run(
     anchors: Sequence[Tensor | None] = (),
     lo: int = 0,
     hi: int = 0,
+    floor: Tensor | None = None,
     spread: Tensor | None = None,
     gram: Tensor | None = None,
     alarm: Tensor | None = None,
@@ -113,6 +114,7 @@ def run(
         gram=address(gram),
         alarm=address(alarm),
         parallel=team.address(),
+        floor=-1.0 if floor is None else float(floor),
     )
     if library.robagg_run(ctypes.byref(job)):
         raise MemoryError(f"no memory for the scratch space of {n} rows")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ISAS = ("plain", "avx2", "avx512")
-_ABI = 7
+_ABI = 8
 
 
 class Job(ctypes.Structure):
@@ -20,6 +20,7 @@ class Job(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("n", "m", "anchors", "d", "lo", "hi")),
         *((name, ctypes.c_void_p) for name in ("votes", "rows", "weights", "value")),
         *((name, ctypes.c_void_p) for name in ("spread", "gram", "alarm", "parallel")),
+        ("floor", ctypes.c_double),
     )
 
 

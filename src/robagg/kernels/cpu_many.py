@@ -18,6 +18,7 @@ from robagg.kernels.cpu_job import ALONE, SPREAD, choose_isa, describe, locate, 
 from robagg.kernels.cpu_library import Nearest, Product, Projection, load
 from robagg.kernels.reference import tile
 from robagg.kernels.types import Rows, Sketched
+from robagg.kernels.units import per_unit
 
 MOST = 512
 """Rows up to which one pass that makes median, spread and products is faster."""
@@ -46,21 +47,28 @@ def sketch(
     anchors: Sequence[Tensor | None],
     votes: Tensor | None,
     isa: str | None,
+    floor: Tensor | None = None,
 ) -> Sketched:
     """Median, which is written to its place, spread and Gram matrix; see `reference.sketch`."""
     compute = median.dtype
-    if mix is None:
+    if mix is None and floor is None:
         spread, _ = find_spread(rows, median, votes=votes, isa=isa)
         return Sketched(median, spread, multiply(rows, anchors=anchors, centre=median, compute=compute, isa=isa), None)
-    spread, square, size = zeros(), zeros(), len(mix) + len(anchors)
+    spread, square, size = zeros(), zeros(), len(rows if mix is None else mix) + len(anchors)
     gram = zeros(size, size)
     for columns, y in form(rows, mix, compute, isa):
         centre = median[columns]
         spread += find_spread(y, centre, votes=votes, isa=isa)[0]
         square += centre.double().square().sum()
         points = [None if point is None else point[columns] for point in anchors]
-        gram += multiply(y, anchors=points, centre=centre, compute=compute, isa=isa)
-    return Sketched(median, spread, gram, square)
+        if floor is None:
+            gram += multiply(y, anchors=points, centre=centre, compute=compute, isa=isa)
+            continue
+        mad, ends = torch.empty_like(centre), [torch.zeros_like(centre) if p is None else p.to(compute) for p in points]
+        find_spread((y - centre).abs_(), mad, votes=votes, isa=isa)
+        y = (torch.cat([y, *(end[None] for end in ends)]) - centre) * per_unit(mad, floor)
+        gram += multiply(y, compute=compute, isa=isa)
+    return Sketched(median, spread, gram, None if mix is None else square)
 
 
 def find_spread(
@@ -96,13 +104,15 @@ def mix_gram(mix: Tensor, gram: Tensor) -> Tensor:
     return out
 
 
-def form(rows: Rows, mix: Tensor, compute: torch.dtype, isa: str | None = None) -> Iterator[tuple[slice, Tensor]]:
-    """The mixed rows (m, t), a range of columns after the other."""
+def form(
+    rows: Rows, mix: Tensor | None, compute: torch.dtype, isa: str | None = None
+) -> Iterator[tuple[slice, Tensor]]:
+    """The mixed rows (m, t), or without a mix the rows, a range of columns after the other."""
     d = rows[0].shape[0]
     for j in range(0, d, BLOCK):
         columns = slice(j, min(j + BLOCK, d))
-        x = tile(rows, columns, compute).T.contiguous()
-        yield columns, multiply(mix, x, compute=compute, isa=isa).to(compute)
+        x = tile(rows, columns, compute)
+        yield columns, x if mix is None else multiply(mix, x.T.contiguous(), compute=compute, isa=isa).to(compute)
 
 
 def multiply(

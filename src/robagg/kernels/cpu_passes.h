@@ -318,6 +318,19 @@ static void NAME(count)(const struct NAME(tile) *t, ptrdiff_t v, ptrdiff_t colum
 }
 
 #include "cpu_select.h"
+
+/* Every column of the tile divided by the root of its squared MAD and the floor; a column where both are 0 becomes 0. */
+static void NAME(measure_in_mads)(const struct NAME(tile) *t, ptrdiff_t size, double floor)
+{
+    T *const unit = (T *)t->mad;
+    for (ptrdiff_t k = 0; k < t->count * VLEN; k++) {
+        const double squared = (double)unit[k] * (double)unit[k] + floor;
+        unit[k] = squared > 0 ? (T)(1 / sqrt(squared)) : (T)0;
+    }
+    for (ptrdiff_t i = 0; i < size; i++)
+        for (ptrdiff_t v = 0; v < t->count; v++) t->y[i * t->pitch + v] = t->y[i * t->pitch + v] * t->mad[v];
+}
+
 #include "cpu_votes.h"
 
 /* Scratch bytes of one thread, in the order in which `sorted` deals them out. */
@@ -423,6 +436,7 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
             NAME(load)((T *)anchor, p->rows + n + i - m, at, some, count * VLEN);
             for (ptrdiff_t v = 0; v < count; v++) anchor[v] = anchor[v] - t->centre[v];
         }
+        if (p->floor >= 0) NAME(measure_in_mads)(t, size, p->floor);
         NAME(gram)(t, n, size, products, NULL);
         if (++since == FLUSH || at + some == end) NAME(gram)(t, n, size, products, sums->gram), since = 0;
     }

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from robagg.kernels.types import Examined, Rows, Sketched
+from robagg.kernels.units import per_unit
 from robagg.kernels.votes import mean_votes, middle_vote, share_votes
 
 
@@ -26,13 +27,13 @@ def sketch(
     anchors: Sequence[Tensor | None] = (),
     votes: Tensor | None = None,
     compute: torch.dtype,
+    floor: Tensor | None = None,
 ) -> Sketched:
     """Median, spread V = sum_j MAD_j^2, and the Gram matrix of rows and anchors about the median.
 
-    Of mixed rows also the squared length of the median, to which their rounding is in proportion.
-
-    An anchor is a vector (d,), or None for the origin. A row that is not finite shows as a Gram diagonal entry that is
-    not finite.
+    Of mixed rows also the squared length of the median, to which their rounding is in proportion. With `floor` () the
+    products are of columns divided by the root of MAD_j^2 + floor; of a column where that is 0, nothing is left.
+    An anchor is a vector (d,), or None for the origin. A row that is not finite shows in the Gram matrix's diagonal.
     """
     m = mix.shape[0] if mix is not None else len(rows)
     d, device = rows[0].shape[0], rows[0].device
@@ -53,11 +54,10 @@ def sketch(
         spread += away.double().square().sum()
         if square is not None:
             square += centre.double().square().sum()
-        points = [
-            x,
-            *((torch.zeros_like(centre) if a is None else a[columns].to(compute))[None] for a in anchors),
-        ]
+        points = [x, *((torch.zeros_like(centre) if a is None else a[columns].to(compute))[None] for a in anchors)]
         y = torch.cat(points) - centre
+        if floor is not None:
+            y = y * per_unit(away, floor)
         y = y.double() if wide else y
         gram += (y @ y.T).double()
     return Sketched(median, spread, gram, square)

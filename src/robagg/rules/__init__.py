@@ -19,6 +19,7 @@ from robagg.rules.multikrum import MultiKrum
 from robagg.rules.onecentre import OneCentre
 from robagg.rules.onemean import OneMean
 from robagg.rules.rfa import RFA
+from robagg.rules.scaledfilter import ScaledFilter
 from robagg.rules.smea import SMEA
 from robagg.rules.spectralfilter import SpectralFilter
 from robagg.rules.tm import TM
@@ -45,6 +46,7 @@ __all__ = [
     "OneMean",
     "RFA",
     "SMEA",
+    "ScaledFilter",
     "SpectralFilter",
     "TM",
     "TQ",

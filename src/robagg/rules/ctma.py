@@ -58,7 +58,7 @@ class CTMA(GramRule):
         if base.mixers or isinstance(base, CTMA) or base.f is not None:
             raise ValueError(f"CTMA: base must be another rule, alone and without an f, got {str(base)!r}")
         taken = ["anchors", "remembers", "takes_weights", "captures"]
-        taken += ["needs_median", "floor"] if isinstance(base, GramRule) else []
+        taken += ["needs_median", "floor", "scaled"] if isinstance(base, GramRule) else []
         put = {"base": str(base), "rule": base} | {name: getattr(base, name) for name in taken}
         for name, value in put.items():
             object.__setattr__(self, name, value)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import torch
 
 from robagg._core.aggregate import check_quorum
-from robagg._core.passes import ROUNDING, Passes
+from robagg._core.passes import Passes
 from robagg._core.rule import GramRule, Rule
-from robagg._core.sketch import Sketch
+from robagg._core.sketch import ROUNDING, Sketch
 from robagg._core.stack import Stack, read
 from robagg._core.stage import find_in_force
 from robagg._core.tolerance import QuorumError
@@ -67,7 +67,7 @@ def replay_round(report: RoundReport, rule: Rule) -> RoundReport:
 def check_replayable(rule: Rule) -> None:
     """Refuse a rule to which a Gram matrix does not say enough."""
     core = rule.core
-    by_distances = isinstance(core, GramRule) and type(core).solve is GramRule.solve
+    by_distances = isinstance(core, GramRule) and type(core).solve is GramRule.solve and not core.scaled
     if not by_distances and not isinstance(core, Mean):
         raise ValueError(f"{rule} cannot be replayed: {core.name()} needs the updates, and a journal has distances")
     for mixer in rule.mixers:

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from robagg._core.iterative import IterativeRule
-from robagg._core.passes import ROUNDING
 from robagg._core.rule import GramRule, Rule, SortedRule
-from robagg._core.sketch import Sketch, leave
+from robagg._core.sketch import ROUNDING, Sketch, leave
 from robagg.rules import TQ, Huber, Mean
 
 Evaluate = Callable[[Tensor], Tensor]

@@ -57,7 +57,7 @@ def aggregate_adapters(
     """
     rule = parse(rule)
     core = rule.core
-    if not isinstance(core, Mean) and (not isinstance(core, GramRule) or core.needs_median):
+    if not isinstance(core, Mean) and (not isinstance(core, GramRule) or core.needs_median or core.scaled):
         raise ValueError(
             f"a rule for adapters must combine them by their distances, as krum, multikrum, caf, spectralfilter and "
             f"rfa do, got {core}, which needs the median of each coordinate"
