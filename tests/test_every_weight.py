@@ -183,6 +183,8 @@ def check_definition(text: str, votes: list[int], d: int, seed: int, f: Any) -> 
     assume(decided > 1e-4)
     assert close(aggregate(rule, x, votes, seed, most), wanted, 1e-8)
     farthest = float((x - x.median(0).values).square().sum(1).max())
+    if "fltrust" in text:
+        return  # it scales rows by lengths, which float32 does not know of rows much shorter than the farthest
     if (sigma := getattr(rule.core, "sigma", None)) is None or farthest <= 100 * sigma**2:
         wanted, decided = follow(rule, x.float(), votes, seed)
         assume(decided > 1e-3)

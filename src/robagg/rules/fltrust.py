@@ -48,9 +48,10 @@ class FLTrust(GramRule):
         away = find_root(sketch) - origin
         product = sketch.gram @ away
         along = (product - origin @ product)[: sketch.n]  # <x_i, g>
-        lengths = sketch.squared_distances(origin).sqrt().clamp(min=tiny**0.5)
+        # Of a row far shorter than its distance from the median the length is rounding alone: no scale may follow it.
+        lengths = sketch.squared_distances(origin).maximum(sketch.slack(origin)).sqrt().clamp(min=tiny**0.5)
         length = sketch.squared_norm(away).sqrt().clamp(min=tiny**0.5)
-        trust = sketch.count((along / lengths / length).clamp(min=0))
+        trust = sketch.count((along / lengths / length).clamp(0, 1))
         scale = trust / trust.sum().clamp(min=tiny) * (length / lengths)
         # What the rows leave of one is the origin's, and none the median's.
         return Weights(sketch.on_rows(scale) + (1 - scale.sum()) * origin)
