@@ -482,8 +482,8 @@ def within(value: Any, x: Any, slack: float) -> bool:
     v, rows = torch.as_tensor(value).double(), torch.as_tensor(x).double()
     rows = torch.cat([rows, rows.new_zeros(1, rows.shape[1])])
     # Halves, because the room beyond the largest number is none. A sum of subnormals rounds by half the smallest of
-    # them at every row.
-    room = slack * rows.abs().amax(dim=0) / 2 + len(rows) * 2.0**-149
+    # them at every row; where rows are scaled down because one number is huge, others become subnormal.
+    room = slack * rows.abs().amax(dim=0) / 2 + len(rows) * (2.0**-149 + rows.abs().max() * 2.0**-1072)
     lo, hi = rows.amin(dim=0) / 2 - room, rows.amax(dim=0) / 2 + room
     return bool(((v / 2 >= lo) & (v / 2 <= hi)).all())
 
