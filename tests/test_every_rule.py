@@ -483,7 +483,9 @@ def within(value: Any, x: Any, slack: float) -> bool:
     rows = torch.cat([rows, rows.new_zeros(1, rows.shape[1])])
     # Halves, because the room beyond the largest number is none. A sum of subnormals rounds by half the smallest of
     # them at every row; where rows are scaled down because one number is huge, others become subnormal.
-    room = slack * rows.abs().amax(dim=0) / 2 + len(rows) * (2.0**-149 + rows.abs().max() * 2.0**-1072)
+    room = slack * rows.abs().amax(dim=0) / 2 + len(rows) * (
+        2.0**-149 + (float(rows.abs().max()) if rows.numel() else 0.0) * 2.0**-1072
+    )
     lo, hi = rows.amin(dim=0) / 2 - room, rows.amax(dim=0) / 2 + room
     return bool(((v / 2 >= lo) & (v / 2 <= hi)).all())
 
