@@ -102,7 +102,7 @@ def measure_step(rounds: int) -> dict[str, float]:
                 nn.functional.cross_entropy(model(x), y).backward()
                 optimizer.step()
 
-            step()  # DDP deals its buckets out anew after the first
+            step()  # DDP deals its buckets out again after the first
             subjects[f"{name}, {rule or 'plain DDP'}{', with verdicts' if verdicts else ''}"] = step
     return take_turns(subjects, rounds, lambda: None)
 

@@ -497,7 +497,7 @@ ROBUST = [
 FOOLABLE = {"mean", "cc"}
 """Mean has no defence; CC goes where a fixed radius lets it."""
 ONE_LOOK = {"dnc"}
-"""Far liars move the mean that it measures from: it holds while they are few, and not with most of the weight."""
+"""Far rows move the mean that it measures from: it holds while they are few, and not with most of the weight."""
 CHOOSES = {"krum", "multikrum", "monna", "cge", "ctma", "dnc", "mda", "onecentre", "onemean", "smea"}
 """Rules that choose rows: of equal ones too, some are not chosen."""
 SEARCHED = {"smea": 16, "mda": 16}

@@ -80,7 +80,7 @@ def test_one_decision_is_made_for_all_buckets(pool: Pool, cap: float) -> None:
 
 
 def test_a_rule_that_remembers_starts_from_the_last_gradient(pool: Pool) -> None:
-    """DDP deals the parameters out anew after its first step: there it starts from the origin again, once."""
+    """DDP deals the parameters out again after its first step: there it starts from the origin again, once."""
     rows = torch.randn(4, 5001, generator=programs.seeded(5))
     rule = ra.parse("cc(tau=3.0)")
     values, state = [], None

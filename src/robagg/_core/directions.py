@@ -9,7 +9,7 @@ from torch import Tensor
 WIDTH = 16
 """Vectors that are multiplied at a time."""
 FRESH = 4
-"""Those of them that begin anew, at the rows with most weight, where directions of the step before are taken up."""
+"""Those of them that begin again, at the rows with most weight, where directions of the step before are taken up."""
 COLD, WARM = 4, 1
 """Steps from nothing, and from the directions of the step before."""
 POWER = 2.0**20

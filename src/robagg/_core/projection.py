@@ -72,7 +72,7 @@ class Projection:
 
 
 def choose_projection(distances: str, leaves: Sequence[Rows], generator: torch.Generator | None) -> Projection | None:
-    """The projection for these rows, or None: it is drawn anew each time, so that nobody can prepare for it.
+    """The projection for these rows, or None: it is drawn again each time, so that nobody can prepare for it.
 
     Args:
         distances: "exact", "projected", or "auto": projected for many rows of many numbers.

@@ -67,7 +67,7 @@ class HookState:
     def _decide(self, slices: list[Slices]) -> None:
         rows = tuple(one.wait() for one in slices)
         layout = [one.layout for one in slices]
-        if layout != self._layout:  # DDP deals the parameters out anew after its first step
+        if layout != self._layout:  # DDP deals the parameters out again after its first step
             self._last, self._layout = None, layout
         n, dtypes = len(rows[0]), [leaf.dtype for leaf in rows]
         ranks = GroupRanks(self.group, rows[0].device)

@@ -126,7 +126,7 @@ class StreamedStack(Stack):
         return found | {row: self.stream.loader.failed[row] for row in self.kept if row in self.stream.loader.failed}
 
     def tamed(self) -> tuple[Stack, float]:
-        """As `Stack.tamed`, whose copies are made anew in each pass."""
+        """As `Stack.tamed`, whose copies are made again in each pass."""
         if all(chunk.dtype != torch.float64 for chunk in self.stream.floats):
             return self, 1.0
         largest = [0.0] * len(self.kept)

@@ -23,7 +23,7 @@ class DnC(GramRule):
     `drop` f of them are dropped, in whole rows, and one is always left. The definition looks at a random sample of the
     coordinates a few times over, for want of memory; the n x n matrix has all of them, so one look does. Where several
     directions have the largest variance, a row's part in all of them counts. Far rows move the mean itself: with f near
-    n/2, or liars at different distances on one line, the nearest liar may lie nearer to it than honest rows do.
+    n/2, or Byzantine rows at different distances on one line, the nearest may lie nearer to it than honest rows do.
 
     Args:
         f: how many rows may be Byzantine (a number, a share, or None for the most that n allows).
