@@ -215,6 +215,21 @@ def test_a_run_may_be_on_another_gpu_than_the_current_one(clients: list[tuple[Te
     assert runs[1].accuracy > 90
 
 
+def test_a_short_run_has_a_curve_and_looking_more_often_changes_nothing(clients: list[tuple[Tensor, Tensor]]) -> None:
+    seen, unseen = (
+        Loop(federate(clients, "bucketing >> tq(f=0.2)", "mimic", rounds=40, **often), clients[0]).run()
+        for often in ({}, {"evaluate_every": 40})
+    )
+    assert [t for t, _ in seen.curve] == list(range(4, 41, 4))
+    assert seen.accuracy == unseen.accuracy and torch.equal(weights_of(seen), weights_of(unseen))
+    counts = {rounds: sum(Settings(rounds=rounds).evaluates_at(t + 1) for t in range(rounds)) for rounds in COUNTS}
+    assert counts == COUNTS
+
+
+COUNTS = {1: 1, 9: 9, 15: 8, 100: 10, 500: 10, 1500: 30, 3000: 30}
+"""Evaluations of runs of so many rounds."""
+
+
 def test_the_rate_follows_its_schedule() -> None:
     settings = Settings(rounds=100, rate=0.1, schedule=((0.75, 0.1),))
     assert [settings.rate_at(t) for t in (0, 74, 75, 99)] == pytest.approx([0.1, 0.1, 0.01, 0.01])

@@ -31,7 +31,8 @@ class Settings:
     evaluation normalises by the statistics of each test batch, of at most 128 samples; the model of a result in
     evaluation mode uses the running ones."""
     evaluate_every: int | None = None
-    """Rounds between evaluations; None: every 50, or 30 times a run if that is less often."""
+    """Rounds between evaluations; None: ten times in a run of up to 500 rounds, thirty times from 1500 on, and every 50
+    between."""
     full_trace: bool = False
     precision: str | None = "tf32"
     """Of gradients on a GPU: "float32", "tf32", "bfloat16", or None for what torch is set to. A CPU uses float32."""
@@ -79,7 +80,7 @@ class Settings:
 
     def evaluates_at(self, t: int) -> bool:
         """Whether the model is evaluated after t rounds."""
-        every = self.evaluate_every or max(50, self.rounds // 30)
+        every = self.evaluate_every or max(min(50, -(-self.rounds // 10)), self.rounds // 30)
         return t % every == 0 or t == self.rounds
 
 
