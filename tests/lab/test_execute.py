@@ -77,6 +77,31 @@ def test_a_torn_checkpoint_or_one_from_elsewhere_is_not_taken_up(tmp_path: Path,
     assert seen[0] == 1
 
 
+def test_a_process_that_ends_while_it_writes_a_checkpoint_leaves_the_one_before(
+    tmp_path: Path, blobs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, written = small(task="blobs", f=3), 0
+    whole = execute(run, device="cpu")
+
+    def save(saved: object, path: Path) -> None:
+        nonlocal written
+        written += 1
+        if written == 3:
+            path.write_bytes(b"half of a state")
+            raise StopRunError
+        write(saved, path)
+
+    write = torch.save
+    monkeypatch.setattr(torch, "save", save)
+    with pytest.raises(StopRunError):
+        execute(run, device="cpu", checkpoints=tmp_path, patience=0)
+    monkeypatch.undo()
+    seen: list[int] = []
+    again = execute(run, device="cpu", checkpoints=tmp_path, progress=lambda done, *_: seen.append(done))
+    assert seen[0] == 11, "from the second checkpoint on, not from the first round"
+    assert strip(again) == strip(whole)
+
+
 def test_short_runs_write_no_checkpoint(tmp_path: Path, blobs: str) -> None:
     execute(small(task="blobs", f=3), device="cpu", checkpoints=tmp_path / "kept")
     assert not (tmp_path / "kept").exists()
