@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
@@ -146,6 +146,23 @@ def test_every_public_class_says_what_it_is_with_example_and_references() -> Non
             assert part in doc, f"{cls.__name__} lacks {part}"
         for field in fields(cls):
             assert f" {field.name}: " in doc, f"{cls.__name__} does not describe {field.name}"
+
+
+def test_help_explains_every_field_of_what_is_public() -> None:
+    seen = set()
+    for name in ("", *(path.parent.name for path in HOUSE.glob("*/__init__.py"))):
+        if name in PRIVATE | {"flower", "nvflare"}:  # the latter may not be installed here, and have none
+            continue
+        package = importlib.import_module(f"robagg.{name}".rstrip("."))
+        for cls in map(package.__dict__.get, package.__all__):
+            if isinstance(cls, type) and is_dataclass(cls):
+                seen.add(cls)
+                for field in fields(cls):
+                    doc = cls.__doc__ or ""
+                    assert f" {field.name}: " in doc or f"`{field.name}`" in doc, f"{cls.__name__} lacks {field.name}"
+    assert len(seen) > 60
+    for cls in (robagg.Weights, robagg.Sketch, robagg.View, robagg.Settings, robagg.Verdict):
+        assert cls in seen and ">>> " in (cls.__doc__ or ""), f"{cls.__name__} must show how it is used"
 
 
 def test_importing_the_core_brings_in_torch_and_numpy_only() -> None:

@@ -23,13 +23,22 @@ class Treatment(Enum):
 
 @dataclass(frozen=True)
 class Pull:
-    """How strongly each row pulls in one step: `v <- v + sum_i strength_i (x_i - v)`."""
+    """How strongly each row pulls in one step: `v <- v + sum_i strength_i (x_i - v)`.
+
+    Args:
+        strength: (n,) how far the step goes towards each row.
+        tau: () the radius, for formulas that have one.
+        outside: (n,) rows beyond tau.
+
+    Example:
+        >>> sketch = Sketch(torch.eye(2, dtype=torch.float64), spread=torch.tensor(1.0), n=2, f=0)
+        >>> Pull(torch.tensor([0.25, 0.25])).move(sketch, sketch.centre())  # half of the way to the mean of both rows
+        tensor([0.2500, 0.2500], dtype=torch.float64)
+    """
 
     strength: Tensor
-    """(n,)"""
     tau: Tensor | None = None
     outside: Tensor | None = None
-    """(n,) rows beyond tau."""
 
     def move(self, sketch: Sketch, c: Tensor) -> Tensor:
         """Coefficients (n+a,) of the point one step on from the one with coefficients c."""
@@ -38,21 +47,32 @@ class Pull:
 
 @dataclass(frozen=True)
 class Weights:
-    """What a distance rule decides: a coefficient for each row and anchor, and how it came to it."""
+    """What a distance rule decides: a coefficient for each row and anchor, and how it came to it.
+
+    Args:
+        coefficients: (n+a,) float64: a coefficient for each row and anchor, as `Sketch.on_rows` makes them of weights
+            on rows. They have the sum 1; for rules that need the median they have a sum from 0 to 1, and the rest is
+            the median's.
+        tau: () the radius in the last step, for rules that have one.
+        outside: (n,) bool: rows outside tau in the last step.
+        reach: (n,) distances that the last step compared with tau.
+        treatment: what becomes of a row outside tau: it is rejected, or clipped to tau.
+        left: (n,) what a filter left of each row's weight, 1 being all of it.
+        scale: () how far rows are from their mean, as the filter reckons.
+
+    Example:
+        >>> sketch = Sketch(torch.eye(3, dtype=torch.float64), spread=torch.tensor(1.0), n=3, f=1)
+        >>> Weights(sketch.on_rows(torch.tensor([0.5, 0.5, 0.0]))).coefficients  # the mean of the first two rows
+        tensor([0.5000, 0.5000, 0.0000])
+    """
 
     coefficients: Tensor
-    """(n+a,); for rules that need the median the rest up to one is the median's."""
     tau: Tensor | None = None
     outside: Tensor | None = None
-    """(n,) rows outside tau in the last step."""
     reach: Tensor | None = None
-    """(n,) distances that the last step compared with tau."""
     treatment: Treatment = Treatment.REJECTED
-    """What becomes of a row outside tau."""
     left: Tensor | None = None
-    """(n,) what a filter left of each row's weight, 1 being all of it."""
     scale: Tensor | None = None
-    """() how far rows are from their mean, as the filter reckons."""
 
     def of_sent(self, matrix: Tensor) -> Weights:
         """The same of the rows that were sent, which speak through others where a matrix (n, sent) is not 0.

@@ -125,7 +125,7 @@ class Rule(Stage):
 
 @dataclass(frozen=True)
 class Pipe(Rule):
-    """Pre-aggregators and the rule behind them: a rule again."""
+    """Pre-aggregators (`front`, the first one first) and the rule behind them (`tail`): a rule again."""
 
     front: tuple[Mixer, ...]
     tail: Rule

@@ -32,27 +32,40 @@ class Sketch:
 
     A point is written `v = centre + sum_i c_i (p_i - centre)` with one coefficient for each row and anchor, so that
     `|x_i - v|^2 = G_ii - 2 (G c)_i + c^T G c` and d never appears.
+
+    Args:
+        gram: (n+a, n+a) float64: inner products about the centre, rows first, then the anchors.
+        spread: () float64: V, the sum over coordinates of MAD^2.
+        n: how many rows there are; broken ones are not among them.
+        f: how many of them (of their votes) may be Byzantine: the f in force.
+        anchors: names of the points besides the rows that the rule measures from, such as the origin or the last
+            aggregate.
+        rounding: relative rounding of the Gram entries.
+        blur: what rounding alone may make the squared distance of two mixed rows that coincide.
+        unit: what a length of 1 is here, where rows were scaled: parameters that are lengths are multiplied by it.
+        votes: (n,) int64: row i counts as so many equal rows, and f of all these may be Byzantine. None: one each.
+        total: all votes; n where there are none.
+        scaled: (n+a, n+a) float64: the same with every coordinate in units of its own spread, where the rule asked for
+            it.
+
+    Example:
+        >>> x = torch.tensor([[0.0], [1.0], [9.0]], dtype=torch.float64) - 1.0  # about their median
+        >>> sketch = Sketch(x @ x.T, spread=torch.tensor(1.0), n=3, f=1)
+        >>> sketch.squared_distances(sketch.centre()).tolist(), sketch.pairwise()[0].tolist()
+        ([1.0, 0.0, 64.0], [0.0, 1.0, 81.0])
     """
 
     gram: Tensor
-    """(n+a, n+a) float64: rows first, then the anchors."""
     spread: Tensor
-    """() float64: V, the sum over coordinates of MAD^2."""
     n: int
     f: int
     anchors: tuple[str, ...] = ()
     rounding: float = 0.0
-    """Relative rounding of the Gram entries."""
     blur: Tensor | float = 0.0
-    """What rounding alone may make the squared distance of two mixed rows that coincide."""
     unit: float = 1.0
-    """What a length of 1 is here, where rows were scaled: parameters that are lengths are multiplied by it."""
     votes: Tensor | None = None
-    """(n,) int64: row i counts as so many equal rows, and f of all these may be Byzantine. None: one each."""
     total: int = 0
-    """All votes; n where there are none."""
     scaled: Tensor | None = None
-    """(n+a, n+a) float64: the same with every coordinate in units of its own spread, where the rule asked for it."""
 
     def __post_init__(self) -> None:
         if self.votes is None:

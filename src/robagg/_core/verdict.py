@@ -29,34 +29,47 @@ class Verdict:
     """A rule's value with each row's part in it.
 
     `print(verdict)` shows it as a small table.
+
+    Args:
+        value: the aggregate, in the kind the rows came in.
+        weights: (n,) each row's share in the value, through pre-aggregators (sorted rules: its share of the
+            coordinates).
+        median_weight: the share of the coordinate-wise median, which TQ and Huber start from.
+        distances: (n,) distance of each row to the value; NaN for a row that is broken.
+        tau: the radius in the last step, for rules that have one; else None.
+        rejected: (n,) rows that were rejected: broken, outside tau in the last step, or cut by a filter.
+        reasons: why a row was left out or limited, one sentence each; empty for a row that was not.
+        note: what holds for all rows at once, such as that none lay within tau; else empty.
+        rule: the rule's text.
+        f: the f in force: the rule's own, behind its pre-aggregators, on the rows that were not broken.
+        f_asked: the f that the rule was given: a number, a share of the rows, or None for the most that n allows.
+        unprotected: why nobody is tolerated though somebody was to be; empty where the protection that was asked for is
+            there.
+        shares: (n,) what each client counted of all: its client weight after the cap; None where all counted alike.
+
+    Example:
+        >>> import robagg as ra
+        >>> verdict = ra.TQ(f=1).explain(torch.tensor([[1.0], [1.2], [0.8], [1.0], [9.0]]))
+        >>> verdict.value, verdict.rejected.tolist(), verdict.f
+        (tensor([1.]), [False, False, False, False, True], 1)
+        >>> print(verdict.reasons[4])
+        8 from the centre, beyond tau 0.4
     """
 
     value: Any
-    """The aggregate, in the kind the rows came in."""
     weights: Tensor
-    """(n,) each row's share in the value, through pre-aggregators (sorted rules: its share of the coordinates)."""
     median_weight: float
-    """The share of the coordinate-wise median, which TQ and Huber start from."""
     distances: Tensor
-    """(n,) distance of each row to the value; NaN for a row that is broken."""
     tau: float | None
-    """The radius in the last step, for the rules that have one."""
     rejected: Tensor
-    """(n,) rows that were rejected: broken, outside tau in the last step, or cut by a filter."""
     reasons: tuple[str, ...]
-    """Why a row was left out or limited, one sentence each; empty for a row that was not."""
     note: str = ""
-    """What holds for all rows at once, such as that none lay within tau."""
     rule: str = ""
     f: int = 0
-    """The f in force: the rule's own, behind its pre-aggregators, on the rows that were not broken."""
     f_asked: F = 0
-    """The f that the rule was given: a number, a share of the rows, or None for the most that n allows."""
     unprotected: str = ""
-    """Why nobody is tolerated though somebody was to be; empty where the protection that was asked for is there."""
 
     shares: Tensor | None = None
-    """(n,) what each client counted of all: its client weight after the cap; None where all counted alike."""
 
     @property
     def not_believed(self) -> list[int]:

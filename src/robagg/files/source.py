@@ -19,7 +19,12 @@ from robagg.files.header import FileFaultError
 
 @dataclass(frozen=True)
 class Entry:
-    """What must agree between clients about a tensor."""
+    """What must agree between clients about a tensor.
+
+    Args:
+        dtype: of its numbers.
+        shape: its lengths.
+    """
 
     dtype: torch.dtype
     shape: tuple[int, ...]

@@ -37,15 +37,21 @@ class _Enough(Exception):  # noqa: N818 - no error
 
 @dataclass
 class Estimate:
-    """How many runs are left, and how long they will take."""
+    """How many runs are left, and how long they will take.
+
+    Args:
+        total: runs in the sweep.
+        todo: runs that have no result yet.
+        workers: how many at once.
+        work: seconds for all of them, one after the other at the speed of `workers` at once; None: unknown.
+        basis: what it was taken from, or why there is none.
+    """
 
     total: int
     todo: int
     workers: int
     work: float | None = None
-    """Seconds for all of them, one after the other at the speed of `workers` at once; None: unknown."""
     basis: list[str] = field(default_factory=list)
-    """What it was taken from, or why there is none."""
 
     @property
     def seconds(self) -> float | None:

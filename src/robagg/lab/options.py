@@ -14,7 +14,18 @@ from robagg.lab.run import Run
 
 @dataclass(frozen=True)
 class Options:
-    """How runs are done; nothing here changes a result, but for threads and the device, which are recorded."""
+    """How runs are done; nothing here changes a result, but for threads and the device, which are recorded.
+
+    Args:
+        device: "auto", "cpu", "cuda", or several such as "cuda:0,cuda:1".
+        data: the folder of the data sets; None: the usual one.
+        threads: of one run.
+        workers: how many runs at once, each in a process of its own.
+        plugins: paths of plugins that workers load.
+        checkpoints: the folder for the states of long runs; None: beside the store.
+        patience: seconds between two checkpoints.
+        address: of a Ray cluster; None or "local": one started on this machine.
+    """
 
     device: str = "auto"
     data: str | None = None
@@ -24,7 +35,6 @@ class Options:
     checkpoints: str | None = None
     patience: float = 20.0
     address: str | None = None
-    """Of a Ray cluster; None or "local": one started on this machine."""
 
     def __post_init__(self) -> None:
         for name in ("threads", "workers"):

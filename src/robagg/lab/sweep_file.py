@@ -33,7 +33,14 @@ _OTHERS = ("store", "plugins", "grid")
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep file asks for."""
+    """What a sweep file asks for.
+
+    Args:
+        runs: every run, each once.
+        store: where the records go.
+        plugins: paths of the plugins.
+        notes: what is to be known of the file, in sentences.
+    """
 
     runs: list[Run]
     store: Path

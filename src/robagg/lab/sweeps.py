@@ -21,19 +21,27 @@ from robagg.training import choose_device
 
 @dataclass
 class Summary:
-    """What a sweep came to."""
+    """What a sweep came to.
+
+    Args:
+        total: runs in the sweep.
+        before: runs that were in the store already.
+        ran: runs that were done now.
+        failed: records of those that failed.
+        diverged: records of those that diverged.
+        notes: what the watcher was given to say.
+        seconds: how long it took.
+        stopped: by Ctrl-C; the same sweep again goes on from there.
+    """
 
     total: int
     before: int
-    """Runs that were in the store already."""
     ran: int = 0
     failed: list[Record] = field(default_factory=list)
     diverged: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What the watcher was given to say."""
     seconds: float = 0.0
     stopped: bool = False
-    """By Ctrl-C; the same sweep again goes on from there."""
 
     @property
     def status(self) -> int:

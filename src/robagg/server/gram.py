@@ -23,18 +23,20 @@ class Gram:
     """The Gram matrix of the sound replies, and of the model that was sent out, about the median of the replies.
 
     It is kept as lengths in float64 and cosines in float32, so that one far reply costs the others no digit.
+
+    Args:
+        clients: whose replies the rows are, in order; the last point behind them is the model that was sent out.
+        lengths: (n+1,) each point's distance from the median; at most 2^480.
+        cosines: the upper triangle without the diagonal, row by row: little-endian float32 in base64.
+        spread: V, the sum over coordinates of MAD^2.
+        note: why the matrix was left out; empty where it is there.
     """
 
     clients: tuple[str, ...] = ()
-    """Whose replies the rows are, in order; the last point behind them is the model that was sent out."""
     lengths: tuple[float, ...] = ()
-    """(n+1,) each point's distance from the median; at most 2^480."""
     cosines: str = ""
-    """The upper triangle without the diagonal, row by row: little-endian float32 in base64."""
     spread: float = 0.0
-    """V, the sum over coordinates of MAD^2."""
     note: str = ""
-    """Why the matrix was left out; empty where it is there."""
 
     def matrix(self) -> Tensor:
         """(n+1, n+1) float64: the inner products of the replies and, last, of the model, about the median."""

@@ -27,11 +27,15 @@ _TAIL = re.compile(rb',"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})"}\Z')
 
 @dataclass(frozen=True)
 class JournalContents:
-    """What a journal holds."""
+    """What a journal holds.
+
+    Args:
+        rounds: the rounds, in the order of the file.
+        strange: how many lines hold no round: the last may be torn, because a run is writing it.
+    """
 
     rounds: tuple[RoundReport, ...]
     strange: int = 0
-    """How many lines hold no round: the last may be torn, because a run is writing it."""
 
 
 class Journal:

@@ -55,24 +55,36 @@ class Reputation:
 
 @dataclass
 class ClientRecord:
-    """One client over all rounds."""
+    """One client over all rounds.
+
+    Args:
+        client: its name.
+        asked: rounds in which it was asked.
+        replied: rounds in which it replied.
+        rejected: rounds in which it was rejected.
+        believed: rounds without a reason against it: it replied, was not rejected, and the rule limited it in nothing.
+        quarantined: rounds in which it was left out for its reputation.
+        reputation: as it is now; 1 where nothing is held against it.
+        in_quarantine: whether the next round leaves it out.
+        last_round: in which it was last asked.
+        last_reason: why it was last not believed, or why nothing came.
+        last_distance: its last distance from the value.
+        recent: of the last rounds with a reply, whether it was rejected.
+        warned: whether a warning about it was given.
+    """
 
     client: str
     asked: int = 0
     replied: int = 0
     rejected: int = 0
     believed: int = 0
-    """Rounds without a reason against it: it replied, was not rejected, and the rule limited it in nothing."""
     quarantined: int = 0
-    """Rounds in which it was left out for its reputation."""
     reputation: float = 1.0
     in_quarantine: bool = False
     last_round: int = 0
     last_reason: str = ""
-    """Why it was last not believed, or why nothing came."""
     last_distance: float | None = None
     recent: deque[bool] = field(default_factory=deque)
-    """Of the last rounds with a reply, whether it was rejected."""
     warned: bool = False
 
 

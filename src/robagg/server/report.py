@@ -22,61 +22,76 @@ MOST = 20
 
 @dataclass(frozen=True)
 class ClientVerdict:
-    """One client in one round."""
+    """One client in one round.
+
+    Args:
+        client: its name.
+        weight: its share in the value. Rules that sort numbers give every sound reply the same say.
+        distance: from its reply to the value (for rules that walk, to the centre of the last step); None where there is
+            none.
+        rejected: broken, or outside the rule's radius. A client that did not answer, or was just not chosen, is not.
+        reason: why it was not believed, or why nothing came; empty for a client that was believed.
+        replied: whether a reply came, usable or not.
+        size: how many examples it claimed to have.
+        aside: what is odd about its arrays that stay out of the distances, of which the median is taken all the same.
+        reputation: after the round; 1 where nothing is held against it.
+        quarantined: whether it is left out of the next round.
+        digest: SHA-256 of the bytes of its arrays, in the order of the model's, where digests are asked for.
+    """
 
     client: str
     weight: float = 0.0
-    """Its share in the value. Rules that sort numbers give every sound reply the same say."""
     distance: float | None = None
-    """From its reply to the value (for rules that walk, to the centre of the last step); None where there is none."""
     rejected: bool = False
-    """Broken, or outside the rule's radius. A client that did not answer, or was just not chosen, is not."""
     reason: str = ""
-    """Why it was not believed, or why nothing came; empty for a client that was believed."""
     replied: bool = True
     size: float | None = None
-    """How many examples it claimed to have."""
     aside: str = ""
-    """What is odd about its arrays that stay out of the distances, of which the median is taken all the same."""
     reputation: float = 1.0
-    """After the round."""
     quarantined: bool = False
-    """Whether it is left out of the next round."""
     digest: str = ""
-    """SHA-256 of the bytes of its arrays, in the order of the model's, where digests are asked for."""
 
 
 @dataclass(frozen=True)
 class RoundReport:
-    """One round: a line of the journal."""
+    """One round: a line of the journal.
+
+    Args:
+        rule: the rule's text.
+        clients: the verdict on everybody who was asked.
+        unasked: some of those who sent something and were not asked: it does not count.
+        round: its number.
+        run: the id of the run, the same in all of its rounds.
+        time: when the round ended, in UTC.
+        f: the f in force; None where the rule came to no value.
+        f_asked: the f that the rule was given: a number, a share of the replies, or None for the most that n allows.
+        unprotected: why nobody is tolerated though somebody was to be; empty where the protection that was asked for is
+            there.
+        tau: the radius in the last step, for rules that have one.
+        median_weight: the median's share in the value.
+        note: what holds for all clients at once, such as that none lay within tau.
+        skipped: why the round was skipped and the model kept; empty where it was not.
+        observed: whether the rule only looked on, and the model came from plain averaging.
+        metrics: names and numbers, or lists of numbers, of all clients together.
+        gram: what replays need of the replies; None where there is no journal, or no value.
+    """
 
     rule: str
     clients: tuple[ClientVerdict, ...]
-    """Everybody who was asked."""
     unasked: tuple[str, ...] = ()
-    """Some of those who sent something and were not asked: it does not count."""
     round: int = 0
     run: str = ""
-    """The id of the run, the same in all of its rounds."""
     time: str = ""
-    """When the round ended, in UTC."""
     f: int | None = None
-    """The f in force; None where the rule came to no value."""
     f_asked: F = 0
-    """The f that the rule was given: a number, a share of the replies, or None for the most that n allows."""
     unprotected: str = ""
-    """Why nobody is tolerated though somebody was to be; empty where the protection that was asked for is there."""
     tau: float | None = None
     median_weight: float = 0.0
     note: str = ""
     skipped: str = ""
-    """Why the round was skipped and the model kept; empty where it was not."""
     observed: bool = False
-    """Whether the rule only looked on, and the model came from plain averaging."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    """Names and numbers, or lists of numbers, of all clients together."""
     gram: Gram | None = None
-    """What replays need of the replies; None where there is no journal, or no value."""
 
     @property
     def asked(self) -> int:

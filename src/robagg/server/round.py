@@ -16,12 +16,15 @@ class SkippedRoundsError(RuntimeError):
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What came of a round."""
+    """What came of a round.
+
+    Args:
+        model: the next model, of the kind that was given; the same object where the round was skipped.
+        report: the verdict on every client.
+    """
 
     model: Any
-    """The next model, of the kind that was given; the same object where the round was skipped."""
     report: RoundReport
-    """The verdict on every client."""
 
     @property
     def skipped(self) -> str:

@@ -25,19 +25,26 @@ MOST_METRICS = 10_000
 
 @dataclass(frozen=True)
 class Reply:
-    """What a client sent."""
+    """What a client sent.
+
+    Args:
+        arrays: names and tensors or NumPy arrays.
+        size: how many examples it claims to have; None where it does not say.
+        metrics: names and numbers, or lists of numbers.
+    """
 
     arrays: Mapping[str, Any] = field(default_factory=dict)
-    """Names and tensors or NumPy arrays."""
     size: Any = None
-    """How many examples it claims to have; None where it does not say."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    """Names and numbers, or lists of numbers."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A client that was asked and sent nothing that could be a reply: it lowers n."""
+    """A client that was asked and sent nothing that could be a reply: it lowers n.
+
+    Args:
+        reason: why nothing came, in a few words.
+    """
 
     reason: str
 

@@ -14,28 +14,42 @@ from robagg.models.batchnorm import UPDATES
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is trained; the defaults are the paper's for MNIST."""
+    """How a run is trained; the defaults are the paper's for MNIST.
+
+    Args:
+        rounds: how many rounds.
+        batch: samples in each client's batch.
+        momentum: of each honest client, from 0 to below 1: it sends `m = momentum m + (1 - momentum) gradient`.
+        rate: the learning rate: `w = w - rate * value`.
+        schedule: (share of the rounds, factor): from that point on the rate is multiplied by the factor.
+        local_steps: steps a client makes before it sends the difference, divided by the rate.
+        share: the share of the clients that is asked in each round.
+        statistics: how running BatchNorm statistics move: "mean" over honest clients, or "median" over all. "batch": as
+            "mean", but evaluation normalises by the statistics of each test batch, of at most 128 samples; the model of
+            a result in evaluation mode uses the running ones.
+        evaluate_every: rounds between evaluations; None: ten times in a run of up to 500 rounds, thirty times from 1500
+            on, and every 50 between.
+        full_trace: keep every round in the trace, not 150 at most.
+        precision: of gradients on a GPU: "float32", "tf32", "bfloat16", or None for what torch is set to. A CPU uses
+            float32.
+
+    Example:
+        >>> settings = Settings(rounds=200, schedule=[(0.5, 0.1)])  # a tenth of the rate in the second half
+        >>> [settings.rate_at(t) for t in (0, 99, 100)]
+        [0.02, 0.02, 0.002]
+    """
 
     rounds: int = 1500
     batch: int = 32
     momentum: float = 0.99
     rate: float = 0.02
     schedule: tuple[tuple[float, float], ...] = ()
-    """(share of the rounds, factor): from that point on the rate is multiplied by the factor."""
     local_steps: int = 1
-    """Steps a client makes before it sends the difference, divided by the rate."""
     share: float = 1.0
-    """The share of the clients that is asked in each round."""
     statistics: str = "mean"
-    """How running BatchNorm statistics move: "mean" over honest clients, or "median" over all. "batch": as "mean", but
-    evaluation normalises by the statistics of each test batch, of at most 128 samples; the model of a result in
-    evaluation mode uses the running ones."""
     evaluate_every: int | None = None
-    """Rounds between evaluations; None: ten times in a run of up to 500 rounds, thirty times from 1500 on, and every 50
-    between."""
     full_trace: bool = False
     precision: str | None = "tf32"
-    """Of gradients on a GPU: "float32", "tf32", "bfloat16", or None for what torch is set to. A CPU uses float32."""
 
     def __post_init__(self) -> None:
         whole = "a whole number from 1 on"

@@ -28,21 +28,31 @@ def stride(rounds: int, full: bool) -> int:
 
 @dataclass
 class Trace:
-    """Curves of one run, a point for each kept round."""
+    """Curves of one run, a point for each kept round.
+
+    Args:
+        n: how many clients.
+        f: how many of them are Byzantine.
+        rounds: which rounds were kept.
+        loss: training loss of the honest clients.
+        tau: the rule's radius, for rules that have one.
+        honest_distance: mean distance of the honest clients from the rule's centre; None for rules that have none.
+        byzantine_distance: the same of the Byzantine clients.
+        byzantine_kept: how many Byzantine clients were not dropped.
+        honest_dropped: how many honest clients were dropped.
+        weights: each client's share in the step; NaN for one that was not asked in the round.
+    """
 
     n: int
     f: int
     rounds: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
-    """Training loss of the honest clients."""
     tau: list[float | None] = field(default_factory=list)
     honest_distance: list[float | None] = field(default_factory=list)
-    """Mean distance of the honest clients from the rule's centre; None for rules that have none."""
     byzantine_distance: list[float | None] = field(default_factory=list)
     byzantine_kept: list[int] = field(default_factory=list)
     honest_dropped: list[int] = field(default_factory=list)
     weights: list[list[float]] = field(default_factory=list)
-    """Each client's share in the step; NaN for one that was not asked in the round."""
 
     def add(self, t: int, loss: float, tau: float | None, weights: Tensor, dropped: Tensor, reach: Tensor) -> None:
         """Keep round t: weights (n,), NaN for one not asked; who was dropped (n,); distances (n,), NaN if unknown."""

@@ -25,19 +25,34 @@ Checkpoint = dict[str, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """What a run gave."""
+    """What a run gave.
+
+    Args:
+        accuracy: percent of the test set, after the last round; None without a test set, or where the weights broke.
+        curve: (rounds done, accuracy in percent) at each evaluation.
+        trace: loss, tau, distances and weights of up to 150 rounds.
+        model: the trained model, in evaluation mode.
+        diverged: the round in which the weights ceased to be finite, or all clients broke; None: never.
+        rounds: rounds done.
+        seconds: how long they took.
+        device: where they were computed.
+        notes: what else happened, in sentences.
+
+    Example:
+        >>> import robagg as ra
+        >>> x = torch.randn(90, 2)
+        >>> clients = [(x[k::9], (x[k::9, 0] > 0).long()) for k in range(9)]
+        >>> result = ra.train(nn.Linear(2, 2), clients, "tq", "ipm", f=2, rounds=20, test=(x, (x[:, 0] > 0).long()))
+        >>> result.accuracy == result.curve[-1][1], result.rounds, result.device
+        (True, 20, 'cpu')
+    """
 
     accuracy: float | None
-    """Percent of the test set, after the last round; None without a test set, or where the weights broke."""
     curve: list[tuple[int, float]]
-    """(rounds done, accuracy)"""
     trace: Trace
     model: nn.Module
-    """The trained model, in evaluation mode."""
     diverged: int | None
-    """The round in which the weights ceased to be finite, or all clients broke; None: never."""
     rounds: int
-    """Rounds done."""
     seconds: float
     device: str
     notes: list[str] = field(default_factory=list)

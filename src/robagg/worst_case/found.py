@@ -15,12 +15,15 @@ GROWS = 5.0
 
 @dataclass(frozen=True)
 class Growth:
-    """The ratio as one thing about the worst stack is carried on tenfold, again and again."""
+    """The ratio as one thing about the worst stack is carried on tenfold, again and again.
+
+    Args:
+        along: what is carried on.
+        ratios: at 1, 10, 100, ... times.
+    """
 
     along: str
-    """What is carried on."""
     ratios: tuple[float, ...]
-    """At 1, 10, 100, ... times."""
 
     @property
     def unbounded(self) -> bool:
@@ -33,6 +36,25 @@ class WorstCase:
     """The worst stack that a search found for a rule, beside the bound that the paper gives.
 
     Its ratio is a lower bound of the worst one: the search proves nothing, and a worse stack may exist.
+
+    Args:
+        rule: its text.
+        n: how many rows.
+        f: how many of them are Byzantine.
+        d: how long a row is.
+        tau: "estimated" or "true"; "" for a rule without one.
+        start: "median" or "far"; "own" for a rule that starts by itself.
+        ratio: |R(X) - xbar|^2 over (1/h) sum over the honest |x_i - xbar|^2, by the rule's public call on `stack`.
+        bound: the paper's kappa; None where it gives none.
+        stack: (n, d) float64.
+        honest: indices of the honest rows.
+        value: (d,) what the rule makes of the stack.
+        growth: how the ratio grows as the stack is carried on.
+        evaluations: how many stacks were tried.
+        seed: of the search.
+        seconds: how long it took.
+        steps: steps of the walk, where they were set by Theorem 3 for a far start.
+        start_point: (d,) the far start.
     """
 
     rule: str
@@ -40,27 +62,18 @@ class WorstCase:
     f: int
     d: int
     tau: str
-    """ "estimated" or "true"; "" for a rule without one."""
     start: str
-    """ "median" or "far"; "own" for a rule that starts by itself."""
     ratio: float
-    """|R(X) - xbar|^2 over (1/h) sum over the honest |x_i - xbar|^2, by the rule's public call on `stack`."""
     bound: float | None
-    """The paper's kappa; None where it gives none."""
     stack: Tensor
-    """(n, d) float64."""
     honest: tuple[int, ...]
-    """Indices of the honest rows."""
     value: Tensor
-    """(d,) what the rule makes of the stack."""
     growth: tuple[Growth, ...]
     evaluations: int
     seed: int
     seconds: float
     steps: int | None = None
-    """Steps of the walk, where they were set by Theorem 3 for a far start."""
     start_point: Tensor | None = None
-    """(d,) the far start."""
 
     @property
     def unbounded(self) -> Growth | None:

@@ -29,7 +29,22 @@ TENFOLD = 4
 
 @dataclass(frozen=True)
 class Placed:
-    """The worst positions that a search found. Its ratio is a lower bound of the worst: it proves nothing."""
+    """The worst positions that a search found. Its ratio is a lower bound of the worst: it proves nothing.
+
+    Args:
+        rule: its text.
+        n: how many rows.
+        f: how many of them are Byzantine.
+        d: how long a row is.
+        honest: which kind of honest rows was given.
+        ratio: |R(X) - xbar|^2 over (1/h) sum over the honest |x_i - xbar|^2.
+        family: where the search began that ended there.
+        growth: how the ratio grows as the Byzantine rows are carried on.
+        stack: (n, d) float64, the honest rows first, of mean 0 and variance 1.
+        evaluations: how many stacks were tried.
+        seed: of the search.
+        seconds: how long it took.
+    """
 
     rule: str
     n: int
@@ -37,12 +52,9 @@ class Placed:
     d: int
     honest: str
     ratio: float
-    """|R(X) - xbar|^2 over (1/h) sum over the honest |x_i - xbar|^2."""
     family: str
-    """Where the search began that ended there."""
     growth: tuple[Growth, ...]
     stack: Tensor
-    """(n, d) float64, the honest rows first, of mean 0 and variance 1."""
     evaluations: int
     seed: int
     seconds: float
