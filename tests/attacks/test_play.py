@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import robagg as ra
-from robagg.attacks import IPM, Mixed, attacks
+from robagg.attacks import BF, IPM, LF, MinMax, Mixed, NoAttack, attacks
 from robagg.attacks.base import Attack, Setup, State, View, begin, play
 
 
@@ -119,3 +119,18 @@ def test_a_run_does_not_go_on_with_what_an_attack_changed(share: float) -> None:
     clients = [(torch.randn(20, 4), torch.randint(0, 2, (20,))) for _ in range(8)]
     with pytest.raises(ra.PluginError, match=r"careless: craft must not change view\.honest"):
         ra.train(torch.nn.Linear(4, 2), clients, rule="cm(f=0)", attack="careless", f=3, rounds=3, share=share)
+
+
+def test_an_attack_can_be_called_on_honest_rows_alone() -> None:
+    honest = torch.randn(7, 5, generator=torch.Generator().manual_seed(0))
+    wanted, _ = MinMax().craft(View(honest, None, n=9, f=2), {})
+    assert torch.equal(MinMax()(honest, f=2), wanted)
+    array = MinMax()(honest.numpy())
+    assert isinstance(array, np.ndarray) and np.array_equal(array, wanted[:1].numpy())
+    own = torch.ones(2, 5)
+    assert torch.equal(BF()(honest, f=2, own=own), -own)
+    sent = NoAttack()(honest)
+    sent.fill_(7)
+    assert not (honest == 7).any()
+    with pytest.raises(ValueError, match="own must be the gradients that LF sends, got None"):
+        LF()(honest)

@@ -5,6 +5,7 @@ from robagg.attacks.base import Attack, Setup, State, View, attacks, parse
 from robagg.attacks.bit_flip import BF
 from robagg.attacks.clones import Clones
 from robagg.attacks.decoy import Decoy
+from robagg.attacks.fang import Fang
 from robagg.attacks.gaussian import GA
 from robagg.attacks.groups import Groups
 from robagg.attacks.heap import Heap
@@ -17,7 +18,11 @@ from robagg.attacks.mixed import Mixed
 from robagg.attacks.no_attack import NoAttack
 from robagg.attacks.non_finite import NonFinite
 from robagg.attacks.optimal import Optimal
+from robagg.attacks.rop import ROP
+from robagg.attacks.scm import SCM
 from robagg.attacks.sign_flip import SignFlip
+from robagg.attacks.sparse import Sparse
+from robagg.attacks.varying import Varying
 
 __all__ = [
     "ALIE",
@@ -41,6 +46,11 @@ __all__ = [
     "SignFlip",
     "State",
     "View",
+    "Fang",
+    "ROP",
+    "SCM",
+    "Sparse",
+    "Varying",
     "attacks",
     "parse",
 ]

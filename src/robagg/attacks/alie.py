@@ -50,10 +50,7 @@ class ALIE(ByFormula):
     z: float | None = None
 
     def compute_strength(self, n: int, f: int) -> float:
-        h = n - f
-        s = max(n // 2 + 1 - f, 1)
-        # Nobody to hide behind (h = 1 or n <= 2): the spread is 0 or the formula -inf, and z means nothing.
-        return NormalDist().inv_cdf((h - s) / h) if h > s else 0.0
+        return hide(n, f)
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
         sent = torch.sub(view.mean, deviate(view.honest, view.mean), alpha=self.strength(view.n, view.f))
@@ -64,6 +61,14 @@ class ALIE(ByFormula):
         if self.z is None and f > 0 and self.strength(n, f) <= 0:
             words += f", which is no attack: n={n}, f={f} gives z <= 0; give z to set it"
         return words
+
+
+def hide(n: int, f: int) -> float:
+    """How many standard deviations off a row still has enough honest ones beyond it: the formula of z."""
+    h = n - f
+    s = max(n // 2 + 1 - f, 1)
+    # Nobody to hide behind (h = 1 or n <= 2): the spread is 0 or the formula -inf, and z means nothing.
+    return NormalDist().inv_cdf((h - s) / h) if h > s else 0.0
 
 
 def deviate(x: Tensor, mean: Tensor) -> Tensor:

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from robagg._core.checks import read_number
 from robagg._core.registry import LATER
 from robagg.attacks.base import Attack, Setup, State, View
+from robagg.attacks.own import average, read_momentum
 from robagg.attacks.strength import read_strength
 
 
@@ -47,10 +47,7 @@ class BF(Attack):
 
     def __post_init__(self) -> None:
         read_strength(self, "scale", positive=True)
-        momentum = read_number("momentum", self.momentum)
-        if not 0 <= momentum < 1:
-            raise ValueError(f"momentum must be a number from 0 to below 1, got {momentum:g}")
-        object.__setattr__(self, "momentum", momentum)
+        read_momentum(self)
 
     def start(self, setup: Setup) -> State:
         """own (f, d): the momenta; nothing without momentum."""
@@ -59,10 +56,8 @@ class BF(Attack):
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
         rows = view.require_own(self)
         if self.momentum:
-            kept = state["own"].clone()
-            for k, row in zip(view.who, rows, strict=True):
-                kept[k].lerp_(row, 1 - self.momentum)
-            rows, state = view.pick(kept), {"own": kept}
+            rows, kept = average(view, rows, state["own"], 1 - self.momentum)
+            state = {"own": kept}
         return rows.neg() if self.scale == 1 else rows * -self.scale, state
 
     def describe(self, n: int, f: int) -> str:

@@ -19,6 +19,14 @@ def read_strength(attack: Attack, name: str, *, positive: bool = False) -> None:
     object.__setattr__(attack, name, value)
 
 
+def read_part(attack: Attack, name: str) -> None:
+    """Check a field that must be a number from 0 to 1, and keep it as a float."""
+    value = read_number(name, getattr(attack, name))
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a number from 0 to 1, got {value:g}")
+    object.__setattr__(attack, name, value)
+
+
 @dataclass(frozen=True)
 class ByFormula(Jittered):
     """An attack whose strength, a field, is a number or None: by the formula that its paper gives."""

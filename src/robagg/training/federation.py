@@ -91,7 +91,8 @@ class Federation:
         self.sent = self.momenta.sent
         purposes = ("batches", "attack", "rule", "augment")
         self.random = {name: seeds.generator(seed, name, self.device) for name in purposes}
-        self.state = begin(attack, Setup(n, f, self.flat.d, self.device, self.w.dtype, self.random["attack"]))
+        kind = (self.device, self.w.dtype, self.random["attack"])
+        self.state = begin(attack, Setup(n, f, self.flat.d, *kind, settings.momentum))
         self.last = torch.zeros_like(self.w)
         # What the last round showed, in fixed places so that a captured round can write it.
         self.loss = torch.zeros((), device=self.device)
