@@ -56,7 +56,7 @@ def execute(
     Example:
         >>> record = execute(Run(rule="tq", attack="ipm", f=4, settings={"rounds": 5}), device="cpu")
         >>> record["status"], len(record["curve"]), record["environment"]["threads"]
-        ('ok', 1, 1)
+        ('ok', 5, 1)
     """
     begin = time.perf_counter()
     environment: Record = {}
