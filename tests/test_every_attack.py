@@ -50,6 +50,10 @@ TEXTS = [
     "scm(along='mean')",
     "sparse(z=0.2, scale=10.0, share=0.2)",
     "sparse(share=0.0)",
+    "backdoor(target=3, share=0.2, scale=2.0, momentum=0.9)",
+    "dba(parts=3)",
+    "replacement(scale=4.0)",
+    "neurotoxin(top=0.5, momentum=0.5)",
     "varying(attack='bf(momentum=0.5)', least=1)",
     "varying(attack='mixed')",
     "mixed(attacks='varying+fang+rop')",
@@ -257,6 +261,19 @@ def test_poison_keeps_shapes_and_leaves_the_data_alone(text: str) -> None:
         assert ((y_bad >= 0) & (y_bad < 5)).all()
     assert_same(x, torch.randn(6, 2, 2, generator=seed(0)))
     assert y.tolist() == [0, 1, 2, 3, 4, 4]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_it_is_after_are_labels_for_test_samples(text: str) -> None:
+    attack = parse(text)
+    x, y = torch.randn(6, 2, 2, generator=seed(0)), torch.tensor([0, 1, 2, 3, 4, 4])
+    goal = attack.goal(x, y, classes=5)
+    assert (goal is None) == (not any(name in text for name in ("backdoor", "dba", "replacement", "neurotoxin")))
+    if goal is not None:
+        assert goal[0].shape[1:] == x.shape[1:]
+        assert len(goal[0]) == len(goal[1]) > 0
+        assert ((goal[1] >= 0) & (goal[1] < 5)).all()
+    assert_same(x, torch.randn(6, 2, 2, generator=seed(0)))
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -1,9 +1,11 @@
 """The attacks, one file each; `parse` reads them from text: `parse("alie(z=1.0)")`."""
 
 from robagg.attacks.alie import ALIE
+from robagg.attacks.backdoor import Backdoor
 from robagg.attacks.base import Attack, Setup, State, View, attacks, parse
 from robagg.attacks.bit_flip import BF
 from robagg.attacks.clones import Clones
+from robagg.attacks.dba import DBA
 from robagg.attacks.decoy import Decoy
 from robagg.attacks.fang import Fang
 from robagg.attacks.gaussian import GA
@@ -15,9 +17,11 @@ from robagg.attacks.mimic import MIMIC
 from robagg.attacks.minmax import MinMax
 from robagg.attacks.minsum import MinSum
 from robagg.attacks.mixed import Mixed
+from robagg.attacks.neurotoxin import Neurotoxin
 from robagg.attacks.no_attack import NoAttack
 from robagg.attacks.non_finite import NonFinite
 from robagg.attacks.optimal import Optimal
+from robagg.attacks.replacement import Replacement
 from robagg.attacks.rop import ROP
 from robagg.attacks.scm import SCM
 from robagg.attacks.sign_flip import SignFlip
@@ -51,6 +55,10 @@ __all__ = [
     "SCM",
     "Sparse",
     "Varying",
+    "Backdoor",
+    "DBA",
+    "Replacement",
+    "Neurotoxin",
     "attacks",
     "parse",
 ]

@@ -37,6 +37,13 @@ class Attack(Named, ABC):
         """The k-th Byzantine client's data as it trains on them: asked for once, before training."""
         return x, y
 
+    def goal(self, x: Tensor, y: Tensor, *, classes: int) -> tuple[Tensor, Tensor] | None:
+        """Of the test set the samples as the attackers would show them, and the labels that they want for them.
+
+        The share of these labels that the model gives is the run's `attack_success`. None: it wants no certain labels.
+        """
+        return None
+
     def start(self, setup: Setup) -> State:
         """The state before the first round; empty for an attack without memory."""
         return {}

@@ -59,6 +59,11 @@ class Mixed(Attack):
         part, its_k = self._deal(k)
         return part.poison(x, y, classes=classes, k=its_k)
 
+    def goal(self, x: Tensor, y: Tensor, *, classes: int) -> tuple[Tensor, Tensor] | None:
+        """Those of all parts that have one, one after the other."""
+        goals = [goal for part in self.parts if (goal := part.goal(x, y, classes=classes)) is not None]
+        return (torch.cat([x for x, _ in goals]), torch.cat([y for _, y in goals])) if goals else None
+
     def start(self, setup: Setup) -> State:
         """The parts' states, under their place in the order: `5.direction`."""
         state: State = {}

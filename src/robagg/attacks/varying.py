@@ -59,6 +59,9 @@ class Varying(Attack):
     def poison(self, x: Tensor, y: Tensor, *, classes: int, k: int) -> tuple[Tensor, Tensor]:
         return self.parts[0].poison(x, y, classes=classes, k=k)
 
+    def goal(self, x: Tensor, y: Tensor, *, classes: int) -> tuple[Tensor, Tensor] | None:
+        return self.parts[0].goal(x, y, classes=classes)
+
     def start(self, setup: Setup) -> State:
         """The attack's own."""
         return begin(self.parts[0], setup)
