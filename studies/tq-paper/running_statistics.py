@@ -48,7 +48,7 @@ def run(attack: str, augment: bool, seed: int, data: str, device: str) -> dict[s
     found: dict[str, Any] = {"rule": "tq", "attack": attack, "augment": augment, "seed": seed}
     for how, running in moved.items():
         federation.running = running
-        found[how] = federation.accuracy(loop.test)
+        found[how] = federation.score(loop.test).accuracy
     return found
 
 

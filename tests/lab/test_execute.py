@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from lab.sharing import strip
 from robagg.lab import Run, execute
 from robagg.lab.checkpoint import locate
-from robagg.lab.execution import fit
+from robagg.lab.execution import fit, store
 from robagg.training import Result, Trace
 
 
@@ -150,3 +151,10 @@ def test_a_diverged_run_is_told(blobs: str) -> None:
     assert record["status"] == "ok"
     assert record["diverged"] is not None
     assert json.dumps(record, allow_nan=False)
+
+
+def test_what_is_measured_of_the_model_is_in_the_record(blobs: str) -> None:
+    record = execute(small(task="blobs", f=3), device="cpu")
+    assert {"loss", "class_accuracy", "worst_client"} == record["metrics"].keys()
+    assert all(0 <= value <= 100 for value in record["metrics"]["class_accuracy"])
+    assert store([1 / 3, math.inf]) == [0.333333, None]

@@ -275,8 +275,8 @@ def test_evaluation_goes_by_running_statistics_or_by_each_test_batch(statistics:
     else:  # three batches of at most 128, and none of one
         normal = torch.cat([nn.functional.batch_norm(part, None, None, training=True) for part in x.tensor_split(3)])
     wanted = 100 * float((linear(normal).argmax(1) == y).double().mean())
-    assert federation.accuracy((x, y)) == pytest.approx(wanted)
-    assert federation.accuracy((x, y)) == pytest.approx(wanted)  # dropout is off, and nothing is left behind
+    assert federation.score((x, y)).accuracy == pytest.approx(wanted)
+    assert federation.score((x, y)).accuracy == pytest.approx(wanted)  # dropout is off, and nothing is left behind
     assert all(layer.training for layer in federation.model.modules())
 
 

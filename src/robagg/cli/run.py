@@ -19,6 +19,7 @@ from robagg._core.rule import parse as parse_rule
 from robagg.attacks import parse as parse_attack
 from robagg.cli.plugins import PluginFiles, load_plugins
 from robagg.cli.threads import Threads, set_threads
+from robagg.lab.execution import store
 from robagg.splits import splits
 from robagg.tasks.base import federate, tasks
 from robagg.training import Loop, Result
@@ -90,7 +91,8 @@ def run(
         )
     )
     with follow(console, settings.rounds) as report:
-        result = Loop(federation, (dataset.test_x, dataset.test_y), progress=report).run()
+        test = (dataset.test_x, dataset.test_y)
+        result = Loop(federation, test, progress=report, metrics=what.metrics).run()
     if as_json:
         typer.echo(json.dumps(summarise(result, federation.flat.d)))
     else:
@@ -131,6 +133,9 @@ def show_result(console: Console, result: Result, n: int, f: int) -> None:
     lost = "unknown" if result.diverged is None else "none"
     accuracy = lost if result.accuracy is None else f"{result.accuracy:.2f}%"
     console.print(f"accuracy [bold]{accuracy}[/] after {result.rounds} rounds, {result.seconds:.1f} s", highlight=False)
+    for name, value in result.metrics.items():
+        shown = ", ".join(f"{part:.4g}" for part in (value if isinstance(value, list) else [value]))
+        console.print(f"{name.replace('_', ' ')}: {shown}", highlight=False, markup=False)
     if len(weights):
         console.print(
             f"weight given: honest {100 * honest:.1f}%, Byzantine {100 * byzantine:.1f}%, "
@@ -146,6 +151,7 @@ def summarise(result: Result, d: int) -> dict[str, Any]:
     return {
         "accuracy": result.accuracy,
         "curve": result.curve,
+        "metrics": {name: store(value) for name, value in result.metrics.items()},
         "diverged": result.diverged,
         "rounds": result.rounds,
         "seconds": round(result.seconds, 3),

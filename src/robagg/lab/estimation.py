@@ -114,7 +114,7 @@ def time_rounds(run: Run, options: Options) -> Record:
         first, *_ = _time(run, options, rounds=1)
         setup, each, federation, test = _time(run, options, rounds=MOST_ROUNDS)
         before = time.perf_counter()
-        federation.accuracy((test[0].to(federation.device), test[1].to(federation.device)))
+        federation.score((test[0].to(federation.device), test[1].to(federation.device)))
         evaluation = time.perf_counter() - before
     return {"round": each, "evaluation": evaluation, "setup": setup, "once": max(0.0, first - setup)}
 

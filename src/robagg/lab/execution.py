@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import platform
 import re
 import time
@@ -25,6 +26,7 @@ from robagg.lab.lines import Record
 from robagg.lab.run import RESULTS_VERSION, Run
 from robagg.tasks.base import federate
 from robagg.training import Federation, Loop, Result, Settings, Trace, choose_device
+from robagg.training.metrics import Value
 from robagg.training.trace import CURVES
 from robagg.training.trainer import Progress
 
@@ -65,7 +67,8 @@ def execute(
             chosen = choose_device(device)
             environment = describe_environment(chosen, threads)
             federation, dataset = assemble(run, chosen, data)
-            loop = Loop(federation, (dataset.test_x, dataset.test_y), progress=progress)
+            metrics = run.parts.task.metrics
+            loop = Loop(federation, (dataset.test_x, dataset.test_y), progress=progress, metrics=metrics)
             if checkpoints is None:
                 result, before = loop.run(), 0.0
             else:
@@ -154,6 +157,7 @@ def fit(run: Run, result: Result, rest: Record) -> Record:
             "diverged": result.diverged,
             "done": result.rounds,
             "curve": curve,
+            "metrics": {name: store(value) for name, value in result.metrics.items()},
             "notes": notes,
             "plugins": run.plugins,
             "trace": trace.pack(),
@@ -168,6 +172,17 @@ def fit(run: Run, result: Result, rest: Record) -> Record:
             return record | rest
         thinned = f"thinned to {len(trace.rounds)} points of the trace and {len(curve)} of the curve, for size"
         notes = [*result.notes, thinned]
+
+
+def store(value: Value) -> Any:
+    """A metric as JSON takes it: to six digits, null where it is not finite.
+
+    >>> store([0.123456789, float("nan")])
+    [0.123457, None]
+    """
+    if isinstance(value, list):
+        return [store(part) for part in value]
+    return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 def _as_read(record: Record) -> Record:

@@ -22,7 +22,8 @@ def load(path: str | Path) -> list[Record]:
 
     Spec, settings and environment are columns of their own; `method` is the rule without the f that is the run's,
     `mixers` and `core` are its two sides, `rho` is the split's where it has one. `curve` is a
-    list of (round, accuracy). Where a plugin was edited in between, runs of its other sources are left out.
+    list of (round, accuracy), `metrics` holds values by name. Where a plugin was edited in between, runs of its other
+    sources are left out.
 
     Example:
         >>> import tempfile
@@ -93,6 +94,7 @@ RECORD = {
     "accuracy": Kind(lambda value: value is None or (is_number(value) and math.isfinite(value)), "a number or null"),
     "diverged": _ROUND,
     "place": _ROUND._replace(may_lack=True),
+    "metrics": _NAMED,
     "plugins": _NAMED,
     "environment": _NAMED,
     "error": _TEXT._replace(may_lack=True),

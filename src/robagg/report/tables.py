@@ -15,8 +15,8 @@ from robagg.attacks.strength import ByFormula
 
 _SPEC = ("task", "split", "n", "f", "attack", "method")
 _OURS = (
-    "rule mixers core rho seed key place status finished accuracy diverged done curve notes plugins trace seconds "
-    "version robagg python torch numpy device device_name threads kernels error traceback"
+    "rule mixers core rho seed key place status finished accuracy diverged done curve metrics notes plugins trace "
+    "seconds version robagg python torch numpy device device_name threads kernels error traceback"
 )
 """Columns of a flat record that are no setting."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from robagg.attacks.base import Attack
 from robagg.data import Dataset
 from robagg.models.flat import find_dtype
 from robagg.splits import Split
-from robagg.training import LOSSES, Federation, Settings, choose_device
+from robagg.training import LOSSES, Federation, Metric, Settings, choose_device
 from robagg.training.seeds import derive, generator
 
 
@@ -44,6 +44,11 @@ class Task(Named, ABC):
     def transform(self) -> Callable[[Tensor, torch.Generator], Tensor] | None:
         """What is done to training batches, if anything."""
         return None
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """What is measured of a trained model beside what always is: functions of (model, test), by name."""
+        return {}
 
     @property
     def title(self) -> str:

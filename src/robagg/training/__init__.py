@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from robagg.attacks.base import Attack
 from robagg.models.flat import find_dtype
 from robagg.training.federation import Clients, Federation
 from robagg.training.gradients.looped import Loss
+from robagg.training.metrics import Metric
 from robagg.training.settings import Settings
 from robagg.training.trace import Trace, unpack_weights
 from robagg.training.trainer import Loop, Progress, Result
@@ -40,6 +41,7 @@ def train(
     seed: int = 0,
     device: str | torch.device = "auto",
     progress: Progress | None = None,
+    metrics: Mapping[str, Metric] | None = None,
     **settings: Any,
 ) -> Result:
     """Train a model over clients of which the last f are Byzantine.
@@ -58,6 +60,9 @@ def train(
         seed: sets the batches, dropout and the attack, each through its own generator.
         device: "auto", "cpu", "cuda".
         progress: called after each round (rounds done, rounds in all, the last accuracy).
+        metrics: your own measures by name, each a function of the model, in evaluation mode, and the test set (or None)
+            that gives a number or a list of numbers. They are called once before the first round, so that what cannot
+            be measured raises then, and after the last. `Result.metrics` has them beside those that are built in.
         settings: the fields of `Settings`: rounds, batch, momentum, rate, schedule, local_steps, share, ...
 
     Example:
@@ -93,7 +98,7 @@ def train(
     held = None if test is None else (_read(test[0], dtype), _read_labels(test[1], dtype))
     if held is not None and held[1].is_floating_point():
         raise ValueError(f"labels of the test set must be whole numbers, got {held[1].dtype}")
-    return Loop(federation, held, progress=progress).run()
+    return Loop(federation, held, progress=progress, metrics=metrics).run()
 
 
 def _read_client(i: int, client: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -149,6 +154,7 @@ __all__ = [
     "Clients",
     "Federation",
     "Loop",
+    "Metric",
     "Progress",
     "Result",
     "Settings",

@@ -1,7 +1,10 @@
-"""How many labels of a test set a model gets right."""
+"""What a model makes of labelled samples: which labels it gets right, and the loss."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,18 +17,41 @@ TEST_BATCH = 128
 """The most samples that are evaluated together where BatchNorm normalises by their own statistics."""
 
 
+@dataclass(frozen=True, eq=False)
+class Score:
+    """What a model makes of labelled samples."""
+
+    right: Tensor | None
+    """Of each label (N, ...), whether the model gives it; None where labels are measured values."""
+    loss: float
+    """The mean over the samples; NaN where no loss was asked for."""
+
+    @property
+    def accuracy(self) -> float | None:
+        """Percent of the labels that the model gives."""
+        return None if self.right is None else 100 * int(self.right.sum()) / self.right.numel()
+
+
 @torch.no_grad()
-def measure_accuracy(model: nn.Module, test: tuple[Tensor, Tensor], *, by_batch: bool = False) -> float:
-    """Percent of the labels (N, ...) that have the largest of the model's scores (N, classes, ...).
+def score(
+    model: nn.Module,
+    test: tuple[Tensor, Tensor],
+    loss: Callable[[Tensor, Tensor], Tensor] | None = None,
+    *,
+    by_batch: bool = False,
+) -> Score:
+    """Which labels (N, ...) have the largest of the model's scores (N, classes, ...), and the loss.
 
     Args:
         model: comes back in training mode.
         test: (x, y) on the model's device.
+        loss: a function of (output, y) that gives the mean of a batch; None: it is not asked for.
         by_batch: whether BatchNorm normalises by the statistics of each test batch instead of the running ones.
 
     Example:
-        >>> measure_accuracy(nn.Identity(), (torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([0, 1])))
-        50.0
+        >>> found = score(nn.Identity(), (torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([0, 1])))
+        >>> found.accuracy, found.right
+        (50.0, tensor([ True, False]))
     """
     model.eval()
     norms = [layer for layer in model.modules() if isinstance(layer, batchnorm.ClientBatchNorm)]
@@ -34,15 +60,19 @@ def measure_accuracy(model: nn.Module, test: tuple[Tensor, Tensor], *, by_batch:
     device = test[1].device
     # Where batches matter they are the same on every device.
     size = TEST_BATCH if any(layer.by_batch for layer in norms) else 500 if device.type == "cpu" else 10000
-    right = torch.zeros((), device=device, dtype=torch.int64)
+    right, total = [], torch.zeros((), device=device, dtype=torch.float64)
     with channels_last(model):
         for x, y in zip(*(part.tensor_split(-(-len(part) // size)) for part in test), strict=True):
-            right += (_choose_labels(model(x), y) == y).sum()
+            output = model(x)
+            right.append(_find_right(output, y))
+            if loss is not None:
+                total += loss(output, y) * len(y)
     model.train()
-    return 100 * int(right) / test[1].numel()
+    return Score(torch.cat(right), math.nan if loss is None else float(total) / len(test[1]))
 
 
-def _choose_labels(output: Any, y: Tensor) -> Tensor:
+def _find_right(output: Any, y: Tensor) -> Tensor:
+    """Of each label (N, ...), whether it has the largest of its scores (N, classes, ...)."""
     shape = tuple(output.shape) if isinstance(output, Tensor) else None
     if shape is None or len(shape) < 2 or shape[1] < 2 or shape[:1] + shape[2:] != tuple(y.shape):
         got = f"outputs {shape}" if shape is not None else f"{type(output).__name__} as output"
@@ -50,5 +80,4 @@ def _choose_labels(output: Any, y: Tensor) -> Tensor:
             "the model must give scores (N, classes, ...) of two classes or more for labels (N, ...), got "
             f"labels {tuple(y.shape)} and {got}"
         )
-    labels: Tensor = output.argmax(1)
-    return labels
+    return output.argmax(1) == y  # type: ignore[no-any-return]

@@ -20,7 +20,7 @@ from robagg.kernels.devices import on
 from robagg.models import batchnorm
 from robagg.models.flat import Flat
 from robagg.training import seeds
-from robagg.training.evaluate import measure_accuracy
+from robagg.training.evaluate import Score, score
 from robagg.training.faults import name_client
 from robagg.training.gradients.choose import choose_engine
 from robagg.training.gradients.looped import Loss, Work
@@ -73,7 +73,7 @@ class Federation:
         with Attribution(attack, "poison"):
             data += [attack.poison(*clients[self.h + k], classes=classes, k=k) for k in self.wanting]
         self.shards = Shards(data, self.device)
-        self.loss_of = loss
+        self.loss_of, self.classes = loss, classes
         self.active = [*range(self.h), *(self.h + k for k in self.wanting)]
         self.rate = torch.tensor(settings.rate, device=self.device, dtype=self.w.dtype)
         with on(self.device):
@@ -200,10 +200,10 @@ class Federation:
         if outcome.tau is not None:
             self.tau.copy_(outcome.tau)
 
-    def accuracy(self, test: tuple[Tensor, Tensor]) -> float:
-        """Percent of the test set that the model gets right."""
+    def score(self, test: tuple[Tensor, Tensor], loss: Loss | None = None) -> Score:
+        """What the model makes of labelled samples on the federation's device."""
         batchnorm.apply(self.model, self.running)
-        return measure_accuracy(self.model, test, by_batch=self.settings.statistics == "batch")
+        return score(self.model, test, loss, by_batch=self.settings.statistics == "batch")
 
     def _kept(self) -> dict[str, Tensor]:
         """The tensors that the next rounds depend on, by names that no attack's own can meet."""

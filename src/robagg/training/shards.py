@@ -27,3 +27,8 @@ class Shards:
         """Positions (clients, b) of b samples of each client, drawn evenly with replacement."""
         u = torch.rand(len(self.sizes), b, generator=generator, device=self.sizes.device, dtype=torch.float64)
         return self.offsets + (u * self.sizes).long()
+
+    def of(self, i: int) -> tuple[Tensor, Tensor]:
+        """All that the i-th of the clients holds."""
+        begin, size = int(self.offsets[i]), int(self.sizes[i])
+        return self.x[begin : begin + size], self.y[begin : begin + size]

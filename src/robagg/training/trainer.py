@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,9 @@ from robagg._core.tolerance import QuorumError
 from robagg.kernels.devices import on
 from robagg.models import batchnorm
 from robagg.training.federation import Federation
+from robagg.training.gradients.looped import Loss
 from robagg.training.graph import capture
+from robagg.training.metrics import Metric, Value, check_metrics, measure, measure_own, read_goal
 from robagg.training.trace import CURVES, Trace, stride
 
 Progress = Callable[[int, int, float | None], None]
@@ -37,6 +39,10 @@ class Result:
         seconds: how long they took.
         device: where they were computed.
         notes: what else happened, in sentences.
+        losses: (rounds done, loss on the test set) at each evaluation.
+        metrics: what was measured after the last round, by name: on the test set `loss` and `class_accuracy`, of each
+            class; `worst_client`, the lowest accuracy over the honest clients, each on its own data; `attack_success`,
+            where the attack wants certain labels; and what your own functions gave. Empty where the weights broke.
 
     Example:
         >>> import robagg as ra
@@ -56,6 +62,8 @@ class Result:
     seconds: float
     device: str
     notes: list[str] = field(default_factory=list)
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    metrics: dict[str, Value] = field(default_factory=dict)
 
 
 class Loop:
@@ -68,14 +76,18 @@ class Loop:
         *,
         progress: Progress | None = None,
         checkpoint: Callable[[Checkpoint], None] | None = None,
+        metrics: Mapping[str, Metric] | None = None,
     ) -> None:
         if test is not None and (len(test[1]) == 0 or len(test[0]) != len(test[1])):
             got = f"{len(test[0])} samples and {len(test[1])} labels"
             raise ValueError(f"the test set must hold a sample at least, and a label for each, got {got}")
         self.federation, self.progress, self.checkpoint = federation, progress, checkpoint
+        self.metrics = metrics or {}
+        check_metrics(self.metrics)
         self.test = None if test is None else (test[0].to(federation.device), test[1].to(federation.device))
         self.trace = Trace(federation.n, federation.f)
         self.curve: list[tuple[int, float]] = []
+        self.losses: list[tuple[int, float]] = []
         self.notes: list[str] = [*federation.notes]
         self.diverged: int | None = None
         self.graphs: dict[bool, torch.cuda.CUDAGraph] | None = None
@@ -93,23 +105,27 @@ class Loop:
     def _run(self, resume: Checkpoint | None) -> Result:
         federation, settings = self.federation, self.federation.settings
         begin, start = time.perf_counter(), 0
-        if self.test is not None:  # what cannot be counted raises before the first round
-            federation.accuracy((self.test[0][:2], self.test[1][:2]))
+        # What cannot be measured raises before the first round.
+        loss = None if self.test is None else self._check(self.test)
+        measure_own(federation, self.test, self.metrics)
         if resume is not None:
             federation.restore(resume["federation"])
             start, self.curve, self.trace = resume["round"], list(resume["curve"]), copy.deepcopy(resume["trace"])
+            self.losses = list(resume["losses"])
         captures = all(stage.captures for stage in federation.rule.stages)
         if federation.device.type == "cuda" and federation.asked_count == federation.n and captures:
             self.graphs = capture(federation)
-        t = start
+        t, found = start, None
         while t < settings.rounds and self.diverged is None:
             stop = next(k for k in range(t + 1, settings.rounds + 1) if settings.evaluates_at(k))
             t = self._advance(t, stop)
             finite = federation.finite()
             if self.diverged is None and not finite:
                 self._stop(t - 1, "the weights are not finite")
-            if self.test is not None and finite:
-                self.curve.append((t, federation.accuracy(self.test)))
+            found = federation.score(self.test, loss) if self.test is not None and finite else None
+            if found is not None:
+                self.curve += [] if found.accuracy is None else [(t, found.accuracy)]
+                self.losses += [] if loss is None else [(t, found.loss)]
             self._report(t)
             if self.checkpoint is not None and self.diverged is None:
                 self.checkpoint(
@@ -117,12 +133,17 @@ class Loop:
                         "round": t,
                         "federation": federation.snapshot(),
                         "curve": list(self.curve),
+                        "losses": list(self.losses),
                         "trace": copy.deepcopy(self.trace),
                     }
                 )
+        finite = federation.finite()
+        if found is None and self.test is not None and finite:  # taken up after its last round
+            found = federation.score(self.test, loss)
+        metrics = measure(federation, self.test, found, self.metrics) if finite else {}
         batchnorm.apply(federation.model, federation.running)
         return Result(
-            accuracy=self.curve[-1][1] if self.curve and self.curve[-1][0] == t else None,
+            accuracy=None if found is None else found.accuracy,
             curve=self.curve,
             trace=self.trace,
             model=federation.model.eval(),
@@ -131,7 +152,25 @@ class Loop:
             seconds=time.perf_counter() - begin,
             device=str(federation.device),
             notes=self.notes,
+            losses=self.losses,
+            metrics=metrics,
         )
+
+    def _check(self, test: tuple[Tensor, Tensor]) -> Loss | None:
+        """Refuse a test set of which nothing can be counted; the loss that can be measured on it."""
+        federation, few = self.federation, (test[0][:2], test[1][:2])
+        federation.score(few)
+        read_goal(federation, test)
+        least, largest = int(test[1].min()), int(test[1].max())
+        try:
+            if least < 0 or largest >= federation.classes:
+                raise ValueError(f"labels must be from 0 to {federation.classes - 1}, got {least} to {largest}")
+            federation.score(few, federation.loss_of)
+            return federation.loss_of
+        except Exception as error:  # in evaluation a model may give what its loss does not take
+            note = f"the loss of the test set is not measured: {error}"
+            self.notes += [] if note in self.notes else [note]
+            return None
 
     def _advance(self, t: int, stop: int) -> int:
         """Rounds t..stop-1; a captured stretch in which the alarm went off is done again on the path that asks."""
