@@ -1,12 +1,11 @@
-"""Hostile headers of safetensors files, drawn at random; `python tests/files/fuzzing.py 1000000 [seed]` tries many."""
+"""Hostile headers of safetensors files, drawn at random; tests/fuzzing.py tries many."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
-import sys
-import time
+from pathlib import Path
 from typing import Any
 
 from robagg.files.header import DTYPES, PREFIX, FileFaultError, read_header, read_length
@@ -76,20 +75,17 @@ def check_sentence(text: str) -> bool:
     return False
 
 
-def fuzz(count: int, seed: int) -> int:
-    """How many of so many headers were taken."""
-    draws = random.Random(seed)
-    taken = 0
-    for _ in range(count):
-        raw = draw_header(draws)
-        rooms = (0, ROOM, draws.randrange(200))
-        taken += sum(try_header(raw, room) for room in {*rooms, _guess(raw)}) > 0
-        prefix, size = draws.randbytes(draws.randrange(PREFIX + 2)), draws.randrange(1 << 20)
-        try:
-            assert read_length(prefix, size) <= size
-        except FileFaultError as fault:
-            check_sentence(str(fault))
-    return taken
+def try_drawn(random: random.Random, _: Path) -> bool:
+    """Whether a drawn header is taken in any of a few rooms; and a drawn prefix."""
+    raw = draw_header(random)
+    rooms = {0, ROOM, random.randrange(200), _guess(raw)}
+    taken = [try_header(raw, room) for room in rooms]
+    prefix, size = random.randbytes(random.randrange(PREFIX + 2)), random.randrange(1 << 20)
+    try:
+        assert read_length(prefix, size) <= size
+    except FileFaultError as fault:
+        check_sentence(str(fault))
+    return any(taken)
 
 
 def _guess(raw: bytes) -> int:
@@ -99,10 +95,3 @@ def _guess(raw: bytes) -> int:
         return max(0, min(10**9, max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError):
         return 0
-
-
-if __name__ == "__main__":
-    count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    begin = time.perf_counter()
-    taken = fuzz(count, seed)
-    print(f"{count} headers, {taken} of them taken, in {time.perf_counter() - begin:.0f} s")

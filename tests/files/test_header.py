@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from files.fuzzing import fuzz
 from files.making import load, save
 from robagg.files.header import LONGEST, FileFaultError, read_header, read_length, write_header
 from robagg.files.safetensors import SafetensorsFile
@@ -70,11 +69,6 @@ def test_what_is_written_is_read_again() -> None:
         "none": (torch.int64, (0, 5)),
     }
     assert {name: len(head) + span.start for name, span in spans.items()} == starts
-
-
-def test_drawn_headers_are_taken_when_they_are_right_and_else_end_in_a_sentence() -> None:
-    taken = fuzz(3000, seed=int(torch.randint(1 << 30, ())))
-    assert 300 < taken < 2700, "most of what is drawn must be neither right nor wrong"
 
 
 def test_a_file_that_was_cut_is_found_out_before_it_is_read(tmp_path: Path) -> None:

@@ -1,18 +1,10 @@
-"""Hostile lines of stores, sweep files and texts of rules, drawn at random.
-
-`python tests/lab/fuzzing.py lines|sweeps|rules 100000 [seed]` tries many.
-"""
+"""Hostile lines of stores, sweep files and texts of rules, drawn at random; tests/fuzzing.py tries many."""
 
 from __future__ import annotations
 
 import copy
 import json
 import random
-import sys
-import tempfile
-import time
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 from robagg import parse
@@ -70,7 +62,7 @@ def mutate(raw: bytes, random: random.Random) -> bytes:
     return bytes(changed)
 
 
-def try_line(random: random.Random, folder: Path) -> bool:
+def try_store(random: random.Random, folder: Path) -> bool:
     """A store of a record that is changed in its values or in its bytes; what is read is sound or has a fault."""
     record = json.loads(json.dumps(RECORD))
     for _ in range(random.randrange(3)):
@@ -113,21 +105,3 @@ def try_rule(random: random.Random, _: Path) -> bool:
 def check_sentence(text: str) -> bool:
     assert 0 < len(text) < 4000, text
     return False
-
-
-TRIES: dict[str, Callable[[random.Random, Path], bool]] = {"lines": try_line, "sweeps": try_sweep, "rules": try_rule}
-
-
-def fuzz(kind: str, count: int, seed: int) -> int:
-    """How many of so many inputs were taken; none may end in anything but a sentence."""
-    draws = random.Random(seed)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return sum(TRIES[kind](draws, Path(folder)) for _ in range(count))
-
-
-if __name__ == "__main__":
-    kind, count, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0
-    begin = time.perf_counter()
-    taken = fuzz(kind, count, seed)
-    print(f"{count} {kind}, {taken} of them taken, in {time.perf_counter() - begin:.0f} s")
