@@ -6,10 +6,11 @@ FULL = $(VENV)/.installed-for-slow-tests
 NVFLARE = .venv-nvflare/.installed
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 PEFT = .venv-peft/.installed
+LOWEST = .venv-lowest/.installed
 NVFLARE_PIP = .venv-nvflare/bin/pip install --quiet --disable-pip-version-check -c constraints.txt
 PEFT_PIP = .venv-peft/bin/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-nvflare test-peft lint format bench paper-docs docs clean
+.PHONY: demo test test-slow test-nvflare test-peft test-lowest lint format bench paper-docs docs clean
 
 demo: $(STAMP)          ## digits: eight rules under four attacks, in about a minute
 	$(BIN)/robagg demo
@@ -25,6 +26,9 @@ test-nvflare: $(NVFLARE) ## NVFlare's simulator, in an environment of its own: i
 
 test-peft: $(PEFT)      ## adapters that PEFT trains, saves and loads, in an environment of its own
 	.venv-peft/bin/python -m pytest tests/files/peft
+
+test-lowest: $(LOWEST)  ## before a release: the fast tier with the lowest versions that pyproject.toml allows
+	.venv-lowest/bin/python -m pytest -n 2
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -80,5 +84,13 @@ $(PEFT): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/ker
 	@$(PEFT_PIP) -e . 'peft>=0.13' 'transformers>=4.46' pytest pytest-randomly hypothesis
 	@touch $(PEFT)
 
+$(LOWEST): pyproject.toml tests/packaging/lowest.py hatch_build.py $(wildcard src/robagg/kernels/*.c src/robagg/kernels/*.h)
+	@test -x .venv-lowest/bin/python || { echo "Setting up a Python environment in .venv-lowest ..."; $(PYTHON) -m venv .venv-lowest; }
+	@echo "Installing torch 2.4.0 (gigabytes, where it comes with CUDA) and the lowest versions of the others ..."
+	@.venv-lowest/bin/python tests/packaging/lowest.py > .venv-lowest/lowest.txt
+	@.venv-lowest/bin/pip install --quiet --disable-pip-version-check -r .venv-lowest/lowest.txt
+	@.venv-lowest/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $(LOWEST)
+
 clean:
-	rm -rf $(VENV) .venv-nvflare .venv-peft build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis src/robagg/kernels/_cpu.*
+	rm -rf $(VENV) .venv-nvflare .venv-peft .venv-lowest build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis src/robagg/kernels/_cpu.*

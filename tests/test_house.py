@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import json
+import importlib
 import re
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from types import ModuleType
 import pytest
 
 import robagg
+from documents.scripts import load_script
 from robagg import Mixer, Rule
 from robagg._core.rule import stages
 
@@ -31,12 +31,7 @@ TREES = {"_core": "core", "documents": "documents", "packaging": "packaging", "s
 @pytest.fixture(scope="module")
 def imports() -> ModuleType:
     """docs/scripts/imports.py, which knows the floors and reads the imports."""
-    spec = importlib.util.spec_from_file_location("imports", ROOT / "docs" / "scripts" / "imports.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("imports")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(HOUSE)))
@@ -68,10 +63,7 @@ def test_the_picture_of_the_imports_is_what_the_code_has(imports: ModuleType) ->
 
 
 def read_programs(text: str, name: str) -> str:
-    """The Python in a page, a notebook or a file."""
-    if name.endswith(".ipynb"):
-        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
-        return "\n".join("".join(cell["source"]) for cell in cells)
+    """The Python in a page or a file."""
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return "\n".join(blocks) if name.endswith(".md") else text
 
@@ -81,7 +73,7 @@ def test_examples_and_pages_import_public_names_only() -> None:
     files += [path for path in (ROOT / "docs").rglob("*") if "scripts" not in path.parts]
     seen = set()
     for path in files:
-        if path.suffix not in (".py", ".md", ".ipynb"):
+        if path.suffix not in (".py", ".md"):
             continue
         for node in ast.walk(ast.parse(read_programs(path.read_text(), path.name))):
             if isinstance(node, ast.Import):
@@ -95,7 +87,7 @@ def test_examples_and_pages_import_public_names_only() -> None:
                 public = importlib.import_module(node.module or "").__all__
                 assert {alias.name for alias in node.names} <= set(public), f"{path} takes what {node.module} hides"
                 seen.add(path.suffix)
-    assert seen == {".py", ".md", ".ipynb"}
+    assert seen == {".py", ".md"}
 
 
 def test_the_page_of_names_says_which_packages_are_public() -> None:

@@ -1,21 +1,21 @@
-"""The documentation site builds without a warning, loads nothing from elsewhere, and its notebook runs."""
+"""The documentation site builds without a warning and loads nothing from elsewhere."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import pytest
 
+from documents.scripts import load_script
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-NEEDED = ("mkdocs", "material", "mkdocstrings", "mkdocs_jupyter", "latex2mathml")
+NEEDED = ("mkdocs", "material", "mkdocstrings", "latex2mathml")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 
@@ -42,22 +42,6 @@ def test_the_site_builds_strictly_without_a_warning(tmp_path: Path) -> None:
         assert 'class="arithmatex"' not in text, f"{page.name} has a formula that was left as TeX"
 
 
-@pytest.mark.slow
-def test_the_notebook_was_executed_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    pyplot.switch_backend("Agg")
-    monkeypatch.chdir(tmp_path)
-    book = json.loads((DOCS / "notebook.ipynb").read_text(encoding="utf-8"))
-    cells = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
-    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
-    assert all(output["output_type"] != "error" for cell in cells for output in cell["outputs"])
-    module = types.ModuleType("notebook")
-    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
-    for number, cell in enumerate(cells, start=1):
-        exec(compile("".join(cell["source"]), f"notebook, cell {number}", "exec"), module.__dict__)
-    pyplot.close("all")
-
-
 def test_every_picture_on_a_page_is_there_and_made_by_a_script() -> None:
     makers = [*(DOCS / "scripts").glob("*.py"), ROOT / "benchmarks" / "document.py"]
     scripts = "\n".join(path.read_text(encoding="utf-8") for path in makers)
@@ -76,7 +60,15 @@ def test_every_picture_on_a_page_is_there_and_made_by_a_script() -> None:
             assert f'"{family}' in scripts, f"no script makes {picture.name}"
 
 
+def test_the_page_of_names_can_be_read_before_it_is_built() -> None:
+    page, api = (DOCS / "api.md").read_text(encoding="utf-8"), load_script("api")
+    assert api.fill(page) == page, "run python docs/scripts/api.py"
+    assert "| `TQ(f=None, iterations=10, *, floor=True)` | Minimiser of a truncated quadratic loss" in page
+    for line in re.findall(r"^\| `.*", page, re.MULTILINE):
+        assert len(line.rstrip(" |").partition(" | ")[2]) > 10, f"nothing is said of {line}"
+
+
 def test_every_page_of_the_site_is_in_its_menu() -> None:
-    menu = set(re.findall(r": (\S+\.(?:md|ipynb))$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
-    pages = {path.name for path in (*DOCS.glob("*.md"), *DOCS.glob("*.ipynb"))}
+    menu = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    pages = {path.name for path in DOCS.glob("*.md")}
     assert pages - menu == set(), "say in mkdocs.yml where they belong"
