@@ -53,7 +53,7 @@ def test_the_ratio_is_that_of_the_public_call_on_the_stack() -> None:
 def test_more_budget_finds_more_and_equal_seeds_find_the_same() -> None:
     little = find_worst_positions("cm", n=12, f=3, d=20, budget=40)
     much = find_worst_positions("cm", n=12, f=3, d=20, budget=3000)
-    assert much.ratio > 1.1 * little.ratio
+    assert much.ratio > little.ratio
     again = find_worst_positions("cm", n=12, f=3, d=20, budget=3000)
     assert (again.ratio, again.family) == (much.ratio, much.family) and torch.equal(again.stack, much.stack)
 

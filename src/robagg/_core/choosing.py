@@ -17,10 +17,10 @@ def average_least(sketch: Sketch, scores: Tensor, count: int | None = None, *, s
     Rounding may part rows whose scores are equal by up to `slack`.
     """
     count = sketch.total - sketch.f if count is None else count
-    order = scores.sort(stable=True).indices
+    least, order = scores.sort(stable=True)
     if isinstance(slack, Tensor):
         last = count - 1 if sketch.votes is None else (sketch.first_votes(order, count) > 0).sum() - 1
-        cut = scores[order[last]]
+        cut = least[last]
         order = scores.where((scores - cut).abs() > slack, cut).sort(stable=True).indices
     share = torch.zeros(sketch.n, dtype=torch.float64, device=order.device)
     if sketch.votes is not None:
