@@ -34,13 +34,13 @@ def test_the_guides_tables_of_strengths_are_those_of_the_records(strengths: Modu
     worst = {rule: min(cells[rule, attack].mean for attack in strengths.ATTACKS) for rule in strengths.RULES}
     assert len(table.splitlines()) == 2 + len(worst) and "| TQ | 94.6±1.4 |" in table
     assert worst["nnm >> tq(floor=False)"] == max(worst.values())
-    chain = {attack: cells["nnm >> tq(floor=False)", attack].accuracies for attack in strengths.ATTACKS}
+    chain = {attack: cells["nnm >> tq(floor=False)", attack].values for attack in strengths.ATTACKS}
     weak, rest = chain.pop("ipm(c0=1.0)"), [accuracy for cell in chain.values() for accuracy in cell]
     pages = {name: read_words(name) for name in ("docs/engineers.md", "docs/flower.md")}
     ends = f"it ends at {min(weak):.0f} to {max(weak):.0f}, elsewhere at {min(rest):.0f} to {max(rest):.0f}, while"
     assert ends in pages["docs/engineers.md"]
     assert f"IPM with c0=1 left it {min(weak):.0f} to {max(weak):.0f}%" in pages["docs/flower.md"]
-    seeds = [f"{accuracy:.0f}" for accuracy in cells["tq", "alie(z=0.75)"].accuracies]
+    seeds = [f"{accuracy:.0f}" for accuracy in cells["tq", "alie(z=0.75)"].values]
     assert f"TQ's three seeds end at {seeds[0]}, {seeds[1]} and {seeds[2]}" in pages["docs/engineers.md"]
     for page in ("engineers.md", "flower.md"):
         assert table in (ROOT / "docs" / page).read_text(encoding="utf-8"), "make paper-docs writes it"

@@ -159,7 +159,7 @@ def test_a_rule_and_a_task_from_files_take_part_and_editing_the_rule_runs_its_ce
     assert len(newest.records) == len(load(store)) == 4, "the first source's runs are no more seeds of the second's"
     assert newest.notes == ["2 runs of another source of a plugin left out"]
     cells = [cell for table in tabulate(load(store)) for cell in table.cells.values()]
-    assert [len(cell.accuracies) for cell in cells] == [1] * 4
+    assert [len(cell.values) for cell in cells] == [1] * 4
 
 
 def test_only_runs_that_use_a_name_have_its_hash_in_their_key(rule: Path, blobs: str) -> None:

@@ -33,7 +33,7 @@ def found(complete: Any) -> Any:
 def test_points_are_sorted_by_strength_with_their_seeds(found: Any) -> None:
     points = found.points["tq", "bf"]
     assert [point.strength for point in points] == list(FAMILIES[1].strengths)
-    assert points[1].cell.accuracies == (50.0, 51.0, 52.0)
+    assert points[1].cell.values == (50.0, 51.0, 52.0)
 
 
 def test_records_of_other_settings_seeds_and_rules_do_not_count(complete: Any) -> None:

@@ -46,7 +46,7 @@ def test_a_dip_between_the_strengths_tried_first_is_found(complete: Any, at: flo
     assert worst is not None
     assert worst.strength == pytest.approx(at, rel=0.12)
     assert worst.mean < 42
-    assert len(worst.cell.accuracies) == 3
+    assert len(worst.cell.values) == 3
 
 
 def test_runs_are_spent_where_a_family_is_near_the_worst(complete: Any) -> None:
@@ -54,7 +54,7 @@ def test_runs_are_spent_where_a_family_is_near_the_worst(complete: Any) -> None:
     found = gather(SMALL, records)
     assert len(found.points["tq", "alie"]) > 5
     assert len(found.points["tq", "bf"]) == 5
-    assert all(len(point.cell.accuracies) == 1 for point in found.points["tq", "bf"])
+    assert all(len(point.cell.values) == 1 for point in found.points["tq", "bf"])
     # Where nothing hurts all families are near the worst.
     assert len(found.points["krum", "bf"]) > 5
 
@@ -79,7 +79,7 @@ def test_what_other_seeds_show_to_be_worse_is_run_on_all_of_them(complete: Any) 
     records, _ = complete(SMALL, truth)
     worst = gather(SMALL, records).find_worst_of_all("tq")
     assert worst is not None
-    assert (worst.attack, worst.cell.accuracies) == ("alie(z=2.0)", (40.0, 40.0, 40.0))
+    assert (worst.attack, worst.cell.values) == ("alie(z=2.0)", (40.0, 40.0, 40.0))
 
 
 def test_the_worst_case_has_all_seeds_and_no_other_mean_is_below_it(complete: Any) -> None:
@@ -91,7 +91,7 @@ def test_the_worst_case_has_all_seeds_and_no_other_mean_is_below_it(complete: An
     for rule in SMALL.rules:
         worst = found.find_worst_of_all(rule)
         assert worst is not None
-        assert len(worst.cell.accuracies) == 3
+        assert len(worst.cell.values) == 3
         others = [
             p.mean
             for (r, name), points in found.points.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 
 from robagg.lab import Run, Store
 from robagg.lab.execution import describe_failure
+from robagg.lab.lines import write_line
 from robagg.lab.run import RESULTS_VERSION
 from robagg.training import Trace
 
@@ -74,11 +75,22 @@ def fill_small(path: Path) -> Path:
 
 
 def fill_large(path: Path, count: int = 1000) -> Path:
-    """A store of many runs: ten rules, six attacks, several f and rho, three seeds."""
+    """A store of many runs: ten rules, eight attacks, five rho, f from 2 to 6, and as many seeds as it takes.
+
+    Traces come back after a hundred runs, since making them takes most of the time; keys, specs and results do not.
+    """
     rules = ["tq", "cm", "krum", "rfa", "huber", "mca", "mean", "nnm >> tq", "nnm >> cm", "nnm >> krum"]
-    axes = product([0.0, 0.5, 1.0], [2, 4, 6], rules, ["none", "bf", "ipm", "alie", "lf", "ga"], range(3))
-    with Store(path) as store:
-        for rho, f, rule, attack, seed in islice(axes, count):
-            run = Run(rule=rule, attack=attack, f=f, seed=seed, split=f"rho(rho={rho})")
-            store.append(make_record(run))
+    attacks = ["none", "bf", "ipm", "alie", "lf", "ga", "mimic", "minmax"]
+    cells = list(product([0.0, 0.25, 0.5, 0.75, 1.0], [2, 3, 4, 5, 6], rules, attacks))
+    cells = cells[:: max(1, -(-3 * len(cells) // count))]  # three seeds of each at least
+    made: list[dict[str, Any]] = []
+    with path.open("wb") as file:
+        for k in range(count):
+            rho, f, rule, attack = cells[k % len(cells)]
+            run = Run(rule=rule, attack=attack, f=f, seed=k // len(cells), split=f"rho(rho={rho})")
+            if len(made) < 100:
+                made.append(make_record(run))
+            level = random.Random(run.key).uniform(40, 95)
+            own = {"key": run.key, "spec": run.describe(), "accuracy": level}
+            file.write(write_line(made[k % 100] | own))
     return path

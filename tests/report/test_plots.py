@@ -57,6 +57,20 @@ def test_curves_have_every_round_and_panels_are_named_by_what_differs() -> None:
     assert titles == ["f=2, IPM (c0=27)", "f=2, LF", "f=4, IPM (c0=12)", "f=4, LF"]
 
 
+def test_a_run_that_diverged_counts_as_0_from_there_on() -> None:
+    wild = record(seed=1) | {"diverged": 7, "curve": [[5, 30.0]]}
+    (table,) = tabulate(unroll([record(), wild]), columns="round")
+    assert table.cells["tq", 5].values == (45.0, 30.0) and table.cells["tq", 10].values == (90.0, 0.0)
+
+
+def test_other_measures_are_drawn_over_f_with_their_name_at_the_axis() -> None:
+    records = [each | {"metrics": {"worst_client": each["accuracy"] - 10, "mine": 3.0}} for each in RECORDS]
+    for name, words in (("worst_client", "worst_client (%)"), ("mine", "mine")):
+        figure = draw(tabulate(records, columns="f", measures=[name]), width=3.4, heatmap=False)
+        assert figure.axes[0].get_ylabel() == words
+    assert list(figure.axes[0].get_lines()[0].get_ydata()) == [3.0, 3.0]
+
+
 def test_the_worst_case_is_the_least_mean_over_the_attacks() -> None:
     (table,) = find_worst(tabulate(RECORDS, columns="f"))
     assert table.cells["cm", 4].mean == 47.0 and table.cells["cm", 2].mean == 57.0
@@ -68,6 +82,8 @@ def test_the_worst_case_is_the_least_mean_over_the_attacks() -> None:
         (RECORDS, {"x": "attack"}, "x must be something that has numbers, or a heat map, got 'attack' with"),
         (RECORDS, {"heatmap": True}, "x must be something else than round for a heat map"),
         (RECORDS, {"x": "attack", "heatmap": True, "worst": True}, "neither x nor lines may be attack"),
+        (RECORDS, {"y": "recall"}, "y must be accuracy over rounds, got 'recall', which a run has once"),
+        (RECORDS, {"x": "f", "y": "recal"}, "unknown measure 'recal'"),
         (RECORDS, {"x": "f", "width": 0}, "width must be from 1 to 20 inches, got 0"),
         (RECORDS, {"x": "g"}, "rows and columns must be one of"),
         ([], {}, "the records must have curves to draw, got none"),

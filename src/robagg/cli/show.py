@@ -13,6 +13,7 @@ import typer
 from robagg.cli.plugins import PluginFiles, load_plugins
 from robagg.lab.loading import flatten, read_runs
 from robagg.report.formats import render, render_rows
+from robagg.report.measures import take_detection
 from robagg.report.page.build import tell_kind
 from robagg.report.rounds import describe_rounds, summarise_clients
 from robagg.report.tables import list_troubles, tabulate
@@ -33,6 +34,10 @@ def show(
     form: Annotated[Format, typer.Option("--format", help="how tables are printed")] = Format.terminal,
     rows: Annotated[str, typer.Option(help="what has a row: method, mixers, f, rho, ...")] = "method",
     columns: Annotated[str, typer.Option(help="what has a column: attack, f, rho, a setting, alie.z, ...")] = "attack",
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(help="accuracy, worst_client, attack_success, precision, recall, ...; several: again"),
+    ] = None,
     worst: Annotated[bool | None, typer.Option(help="a column with the worst case; default: over attacks")] = None,
     digits: Annotated[int, typer.Option(help="digits behind the point", min=0, max=6)] = 2,
     interval: Annotated[
@@ -43,6 +48,9 @@ def show(
 ) -> None:
     """Show what a sweep gave: mean and deviation over seeds, the worst case, and what failed or diverged.
 
+    Precision and recall are those of the verdicts: how many of the clients that a rule left out were Byzantine, and how
+    many of the Byzantine ones it left out.
+
     Examples:
 
         robagg show runs/digits.jsonl
@@ -52,6 +60,8 @@ def show(
         robagg show runs/fig3.jsonl --columns f
 
         robagg show runs/profile/digits.jsonl --columns minmax.scale
+
+        robagg show runs/table3.jsonl --columns measure --interval
     """
     load_plugins(plugin)
     if tell_kind(store) == "journal":
@@ -59,14 +69,16 @@ def show(
         _note(f"{journal.strange} lines that are no round were skipped" if journal.strange else "")
         typer.echo(_show_clients(describe_rounds(journal.rounds), summarise_clients(journal.rounds), form.value))
         return
-    contents = read_runs(store, without=("trace", "curve"))
+    contents = read_runs(
+        store, without=("trace", "curve"), look=take_detection if measure or "measure" in (rows, columns) else None
+    )
     for note in contents.notes:
         _note(note)
     records = [flatten(record) for record in contents.records.values()]
     if not records:
         _note(f"{store} has no runs of this version")
         return
-    tables = tabulate(records, rows=rows, columns=columns)
+    tables = tabulate(records, rows=rows, columns=columns, measures=measure or ())
     typer.echo(render(tables, form.value, worst=worst, digits=digits, interval=interval))
     for trouble in list_troubles(records):
         _note(trouble)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,12 +31,13 @@ class Contents:
     """In which line of the file each record stands, by key."""
 
 
-def read_file(path: Path, without: Sequence[str] = ()) -> Contents:
+def read_file(path: Path, without: Sequence[str] = (), look: Callable[[Record], object] | None = None) -> Contents:
     """Every record of this version; a file that does not exist is an empty store.
 
     Args:
         path: the file; one that has lines, but none that begins as a record does, is refused.
         without: fields that are left out of the records, such as `trace`, which is most of their size.
+        look: called with each record before they are.
     """
     contents, wrong, versions = Contents(), dict[str, list[int]](), Counter[str]()
     repeated, empty, ours = list[int](), True, False
@@ -50,6 +51,8 @@ def read_file(path: Path, without: Sequence[str] = ()) -> Contents:
         elif isinstance(record, str):
             wrong.setdefault(record, []).append(number)
         elif contents.records.get(record["key"], {}).get("status") != "ok":
+            if look is not None:
+                look(record)
             for name in without:
                 record.pop(name, None)
             contents.records[record["key"]] = record

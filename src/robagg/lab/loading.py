@@ -38,7 +38,9 @@ def load(path: str | Path) -> list[Record]:
     return [flatten(record) for record in read_runs(path).records.values()]
 
 
-def read_runs(path: str | Path, *, without: Sequence[str] = ()) -> Contents:
+def read_runs(
+    path: str | Path, *, without: Sequence[str] = (), look: Callable[[Record], object] | None = None
+) -> Contents:
     """The records of a store that are of a run, of one source of their plugins; the notes say what is left out.
 
     They come in the order of the sweep that made them, however many workers it had.
@@ -46,10 +48,11 @@ def read_runs(path: str | Path, *, without: Sequence[str] = ()) -> Contents:
     Args:
         path: the store.
         without: fields that are left out of the records, such as `trace`.
+        look: called with each record before they are.
     """
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no store at {path}")
-    contents = Store(path).read(without=without)
+    contents = Store(path).read(without=without, look=look)
     sound, notes = dict[str, Record](), [*contents.notes]
     for key, record in contents.records.items():
         if fault := find_fault(record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -46,9 +46,9 @@ class Store:
         self.records: dict[str, Record] = {}
         self._file: BinaryIO | None = None
 
-    def read(self, *, without: Sequence[str] = ()) -> Contents:
+    def read(self, *, without: Sequence[str] = (), look: Callable[[Record], object] | None = None) -> Contents:
         """Every record of this version, without the fields named; a store that does not exist is empty."""
-        return read_file(self.path, without)
+        return read_file(self.path, without, look)
 
     def __enter__(self) -> Store:
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -91,7 +91,7 @@ class Board:
     def find_worst(self, panel: str, row: str) -> Cell | None:
         """The cell with the least mean of a row; None where one has no run, so that the least is not known."""
         cells = [cell for (p, r, _), cell in self.cells.items() if (p, r) == (panel, row)]
-        return min(cells, key=lambda cell: cell.mean or 0.0) if all(cell.accuracies for cell in cells) else None
+        return min(cells, key=lambda cell: cell.mean or 0.0) if all(cell.values for cell in cells) else None
 
     def find_best_worst(self, panel: str) -> list[str]:
         """The rows with the greatest worst case of a panel; none while a row's is not known, or where all fail."""

@@ -42,7 +42,7 @@ def _draw(found: Found, family: Family) -> Any:
         x, means = [point.strength for point in points], [point.mean for point in points]
         axes.plot(x, means, color=colour, marker=marker, markersize=5, linewidth=1.6, label=rule, zorder=3)
         for point in points:  # each seed by itself, since a rule that falls on some falls far
-            seeds = point.cell.accuracies
+            seeds = point.cell.values
             axes.plot([point.strength] * len(seeds), seeds, color=colour, marker=".", markersize=4, alpha=0.5, zorder=2)
         if (optimal := _find_optimal(found, rule)) is not None:
             axes.axhline(optimal, color=colour, linestyle=":", linewidth=1.3, zorder=1)

@@ -47,11 +47,11 @@ class Found:
 
     def find_lowest(self, rule: str) -> float | None:
         """The least accuracy of a single run under attack."""
-        return min((value for point in self._attacked(rule) for value in point.cell.accuracies), default=None)
+        return min((value for point in self._attacked(rule) for value in point.cell.values), default=None)
 
     def _attacked(self, rule: str) -> list[Point]:
         own = [points for (other, family), points in self.points.items() if other == rule and family != CONTROL]
-        return [point for points in own for point in points if point.cell.accuracies]
+        return [point for points in own for point in points if point.cell.values]
 
 
 def gather(profile: Profile, records: Mapping[str, Record]) -> Found:

@@ -23,7 +23,7 @@ def list_worst(found: Found) -> Table:
             lines.append([rule, *"-----", _write(control), str(found.runs[rule])])
             continue
         interval = "-" if worst.cell.interval is None else "{:.1f} to {:.1f}".format(*worst.cell.interval)
-        seeds = str(len(worst.cell.accuracies))
+        seeds = str(len(worst.cell.values))
         lowest = f"{found.find_lowest(rule):.1f}"
         values = [f"{worst.mean:.1f}", interval, worst.attack, seeds, lowest, _write(control), str(found.runs[rule])]
         lines.append([rule, *values])
@@ -47,9 +47,9 @@ def list_families(found: Found) -> Table:
 
 def tell(point: Point | None, parameter: str = "") -> str:
     """`61.2 (58.0 to 64.1) at z=0.7`: the mean over seeds, the least and the most of them, and the strength."""
-    if point is None or not point.cell.accuracies:
+    if point is None or not point.cell.values:
         return "-"
-    values = point.cell.accuracies
+    values = point.cell.values
     seeds = f" ({min(values):.1f} to {max(values):.1f})" if len(values) > 1 else ""
     place = f" at {parameter}={point.strength:g}" if parameter and point.strength is not None else ""
     return f"{point.mean:.1f}{seeds}{place}"

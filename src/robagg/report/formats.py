@@ -55,10 +55,10 @@ def render_rows(title: str, head: list[str], lines: list[list[str]], form: str) 
 def _render(table: Table, form: str, worst: bool | None, digits: int, interval: bool) -> str:
     least = table.axes[1] == "attack" if worst is None else worst
     best = {
-        column: max((c.mean or 0.0 for (_, k), c in table.cells.items() if k == column and not c.failed), default=None)
+        column: max((c.merit for (_, k), c in table.cells.items() if k == column and not c.failed), default=None)
         for column in table.columns
     }
-    worsts = [cell.mean or 0.0 for row in table.rows if (cell := table.find_worst(row)) and _is_whole(table, row)]
+    worsts = [cell.merit for row in table.rows if (cell := table.find_worst(row)) and _is_whole(table, row)]
     group, display = dict(table.group), form == "latex"
     titles = [label(column, table.axes[1], group, display=display) for column in table.columns]
     head = [table.axes[0], *titles, *(["worst"] if least else [])]
@@ -67,14 +67,14 @@ def _render(table: Table, form: str, worst: bool | None, digits: int, interval: 
         line = [label(row, table.axes[0], group, display=display)]
         for column in table.columns:
             cell = table.cells.get((row, column))
-            sound = cell is not None and not cell.failed and not cell.word and cell.mean == best[column]
+            sound = cell is not None and not cell.failed and not cell.word and cell.merit == best[column]
             bold = form != "terminal" and len(table.rows) > 1 and sound
             half = None if cell is None else cell.half if interval else cell.deviation
             line.append(_format_cell(cell, digits, form, bold, half))
         if least:
             cell = table.find_worst(row)
             whole = _is_whole(table, row)
-            best_worst = whole and cell is not None and not cell.word and cell.mean == max(worsts)
+            best_worst = whole and cell is not None and not cell.word and cell.merit == max(worsts)
             bold = form != "terminal" and len(table.rows) > 1 and best_worst
             text = _format_cell(cell, digits, form, bold)
             line.append(text if whole or cell is None or cell.word else f"{text}*")
@@ -98,9 +98,11 @@ def _explain(table: Table, worst: bool, interval: bool) -> list[str]:
     partial = [cell for cell in table.cells.values() if not cell.word]
     empty = [c for r in table.rows for k in table.columns if not _is_known(c := table.cells.get((r, k)))]
     reasons = ["some failed"] * any(c is not None and c.failed for c in empty)
-    reasons += ["some have no result yet"] * any(c is None or not c.failed for c in empty)
+    reasons += ["some have no result yet"] * any(c is None for c in empty)
+    reasons += ["some have no such number"] * any(c is not None and not c.failed for c in empty)
     notes = ["± half of the 95 % interval of the mean, by Student's t, from three seeds on"] if interval else []
-    notes += ["† some seeds diverged and count as 0"] if any(c.diverged for c in partial) else []
+    lost = dict.fromkeys(f"{c.measure.lost:g}" for c in partial if c.diverged)
+    notes += [f"† some seeds diverged and count as {' or '.join(lost)}"] if lost else []
     notes += ["‡ some seeds failed and are not in the mean"] if any(c.failed for c in partial) else []
     return notes + ([f"* of the cells there are; {' and '.join(reasons)}"] if reasons and worst else [])
 
@@ -111,7 +113,7 @@ def _is_whole(table: Table, row: Any) -> bool:
 
 
 def _is_known(cell: Cell | None) -> bool:
-    return cell is not None and bool(cell.accuracies) and not cell.failed
+    return cell is not None and bool(cell.values) and not cell.failed
 
 
 def _comment(note: str, form: str) -> str:
@@ -157,10 +159,12 @@ def _list_cells(tables: Sequence[Table]) -> str:
     names = list(dict.fromkeys(name for table in tables for name, _ in table.group))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*names, *(tables[0].axes if tables else ()), "mean", "std", "seeds", "diverged", "failed"])
+    writer.writerow(
+        [*names, *(tables[0].axes if tables else ()), "mean", "std", "half_interval", "seeds", "diverged", "failed"]
+    )
     for table in tables:
         group = dict(table.group)
         for (row, column), cell in table.cells.items():
-            spread = [cell.mean, cell.deviation, len(cell.accuracies), cell.diverged, cell.failed]
+            spread = [cell.mean, cell.deviation, cell.half, len(cell.values), cell.diverged, cell.failed]
             writer.writerow([*(group.get(name) for name in names), row, column, *spread])
     return text.getvalue().rstrip()

@@ -9,6 +9,7 @@ from typing import Any
 from robagg._core.checks import is_number
 from robagg.data.optional import require
 from robagg.report.curves import COLOURS, MARKERS
+from robagg.report.measures import find_measure
 from robagg.report.names import label
 from robagg.report.tables import Cell, Table, sum_up, tabulate
 
@@ -35,12 +36,13 @@ def plot(
     path: str | Path,
     *,
     x: str = "round",
+    y: str = "accuracy",
     lines: str = "method",
     heatmap: bool = False,
     worst: bool = False,
     width: float = 3.4,
 ) -> Path:
-    """Draw accuracy (%) over something, a line per rule, a panel for each combination of what else differs.
+    """Draw a measure over something, a line per rule, a panel for each combination of what else differs.
 
     A line is the mean over seeds; its band is the 95 % interval of the mean from three seeds on, else from the lowest
     to the highest seed.
@@ -50,6 +52,7 @@ def plot(
         path: the file to write, a PDF, PNG or SVG by its ending.
         x: "round" for the curves of the runs, or what `tabulate` takes as columns and has numbers: f, rho, n, a
             setting, an attack's parameter such as alie.z. With `heatmap` also names, such as attack.
+        y: the accuracy, or another measure, such as the recall of the verdicts; over rounds the accuracy alone.
         lines: what has a line, or a row of the heat map.
         heatmap: draw cells with their numbers instead of lines.
         worst: draw the worst case over all attacks instead of a panel for each.
@@ -73,9 +76,11 @@ def plot(
         raise ValueError("x must be something else than round for a heat map or the worst case, such as attack or f")
     if worst and "attack" in (x, lines):
         raise ValueError("the worst case is over the attacks, so neither x nor lines may be attack")
+    if x == "round" and y != "accuracy":
+        raise ValueError(f"y must be accuracy over rounds, got {y!r}, which a run has once")
     if x == "round" and not (records := unroll(records)):
         raise ValueError("the records must have curves to draw, got none")
-    tables = tabulate(records, rows=lines, columns=x)
+    tables = tabulate(records, rows=lines, columns=x, measures=[y])
     if worst:
         tables = find_worst(tables)
     if not heatmap:
@@ -95,17 +100,28 @@ def plot(
 
 
 def unroll(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A record for each point of each curve, with its round.
+    """A record for each point of each curve, with its round; a run that diverged has 0 at the others' later rounds.
 
-    >>> unroll([{"method": "tq", "status": "ok", "curve": [(5, 40.0), (10, 90.0)]}])[1]["round"]
-    10
+    >>> run = {"method": "tq", "status": "ok", "diverged": None, "curve": [(5, 40.0), (10, 90.0)]}
+    >>> wild = run | {"diverged": 7, "curve": [(5, 30.0)]}
+    >>> [(point["round"], point["accuracy"]) for point in unroll([run, wild])]
+    [(5, 40.0), (10, 90.0), (5, 30.0), (10, 0.0)]
     """
-    return [
-        {**record, "round": t, "accuracy": value, "diverged": None, "curve": None}
-        for record in records
-        if record["status"] == "ok"
-        for t, value in record.get("curve") or []
-    ]
+    done = [record for record in records if record["status"] == "ok"]
+    rounds: dict[Any, dict[int, None]] = {}  # of runs that are equally long
+    for record in done:
+        rounds.setdefault(_tell_length(record), {}).update((t, None) for t, _ in record.get("curve") or [])
+    points = []
+    for record in done:
+        curve = dict(record.get("curve") or [])
+        if record["diverged"] is not None:
+            curve |= {t: 0.0 for t in rounds[_tell_length(record)] if t > max(curve, default=0)}
+        points += [{**record, "round": t, "accuracy": v, "diverged": None, "curve": None} for t, v in curve.items()]
+    return points
+
+
+def _tell_length(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    return record.get("task"), record.get("rounds"), record.get("evaluate_every")
 
 
 def find_worst(tables: Sequence[Table]) -> list[Table]:
@@ -118,8 +134,8 @@ def find_worst(tables: Sequence[Table]) -> list[Table]:
         places = dict.fromkeys(place for table in parts for place in table.cells)
         cells = {
             place: min(
-                (table.cells[place] for table in parts if place in table.cells and table.cells[place].accuracies),
-                key=lambda cell: cell.mean or 0.0,
+                (table.cells[place] for table in parts if place in table.cells and table.cells[place].values),
+                key=lambda cell: cell.merit,
                 default=sum_up([]),
             )
             for place in places
@@ -170,18 +186,20 @@ def _draw_lines(axes: Any, table: Table, rows: Sequence[Any]) -> None:
     group = dict(table.group)
     for k, row in enumerate(rows):
         points = [(x, table.cells[row, x]) for x in sorted(table.columns) if (row, x) in table.cells]
-        points = [(x, cell) for x, cell in points if cell.accuracies]
+        points = [(x, cell) for x, cell in points if cell.values]
         if not points:
             continue
         colour, marker = COLOURS[ORDER[k % len(ORDER)]], MARKERS[k % len(MARKERS)]
         at = [x for x, _ in points]
-        bands = [cell.interval or (min(cell.accuracies), max(cell.accuracies)) for _, cell in points]
+        bands = [cell.interval or (min(cell.values), max(cell.values)) for _, cell in points]
         axes.fill_between(at, *zip(*bands, strict=True), color=colour, alpha=0.15, linewidth=0)
         name = label(row, table.axes[0], group, display=True)
         means = [cell.mean for _, cell in points]
         every, dashes = max(1, len(points) // 10), DASHES[k // len(ORDER) % len(DASHES)]
         axes.plot(at, means, color=colour, marker=marker, linestyle=dashes, markevery=every, label=name)
-    axes.set(xlabel=table.axes[1], ylabel="accuracy (%)", ylim=(-2, 102))
+    name = str(group.get("measure", "accuracy"))
+    percent = find_measure(name).percent
+    axes.set(xlabel=table.axes[1], ylabel=f"{name} (%)" if percent else name, ylim=(-2, 102) if percent else None)
     columns = sorted(table.columns)
     if "." in table.axes[1] and columns[0] > 0 and columns[-1] / columns[0] > 8:  # strengths far apart
         axes.set_xscale("log")

@@ -12,11 +12,12 @@ from typing import Any
 from robagg._core.registry import fold, split_call
 from robagg.attacks import attacks
 from robagg.attacks.strength import ByFormula
+from robagg.report.measures import MEASURES, Measure, find_measure, list_measures, split_measures
 
-_SPEC = ("task", "split", "n", "f", "attack", "method")
+_SPEC = ("task", "split", "n", "f", "attack", "method", "measure")
 _OURS = (
-    "rule mixers core rho seed key place status finished accuracy diverged done curve metrics notes plugins trace "
-    "seconds version robagg python torch numpy device device_name threads kernels error traceback"
+    "rule mixers core rho seed key place status finished accuracy diverged done curve notes plugins trace seconds "
+    "version robagg python torch numpy device device_name threads kernels error traceback metrics detection value"
 )
 """Columns of a flat record that are no setting."""
 
@@ -29,40 +30,47 @@ STUDENT = (4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.1
 class Cell:
     """The runs of one cell, which differ in their seed."""
 
-    accuracies: tuple[float, ...] = ()
-    """Of the runs that came to their end; one that diverged, which is no use to anybody, counts as 0."""
+    values: tuple[float, ...] = ()
+    """Of the runs that came to their end; one that diverged is no use and counts as the worst there is."""
     diverged: int = 0
     failed: int = 0
+    measure: Measure = MEASURES["accuracy"]
 
     @property
     def mean(self) -> float | None:
-        return statistics.fmean(self.accuracies) if self.accuracies else None
+        return statistics.fmean(self.values) if self.values else None
+
+    @property
+    def merit(self) -> float:
+        """The mean where more is better, minus the mean where less is; the lowest there is where there is none."""
+        return -math.inf if self.mean is None else -self.mean if self.measure.lower else self.mean
 
     @property
     def deviation(self) -> float | None:
         """Over the seeds, with n - 1 below; None for fewer than two."""
-        return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else None
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @property
     def half(self) -> float | None:
         """Half of the 95 % interval of the mean over the seeds, by Student's t; None below three."""
-        count = len(self.accuracies)
+        count = len(self.values)
         if count < 3 or self.deviation is None:
             return None
         return STUDENT[min(count - 3, len(STUDENT) - 1)] * self.deviation / math.sqrt(count)
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """That interval, within 0 to 100."""
+        """That interval; of percentages within 0 to 100."""
         if self.half is None or self.mean is None:
             return None
-        return max(0.0, self.mean - self.half), min(100.0, self.mean + self.half)
+        low, high = self.mean - self.half, self.mean + self.half
+        return (max(0.0, low), min(100.0, high)) if self.measure.percent else (low, high)
 
     @property
     def word(self) -> str:
         """What stands in a number's place where all runs diverged, or none came to its end."""
-        if self.accuracies:
-            return "diverged" if self.diverged == len(self.accuracies) else ""
+        if self.values:
+            return "diverged" if self.diverged == len(self.values) else ""
         return "failed" if self.failed else "-"
 
 
@@ -78,16 +86,23 @@ class Table:
     cells: Mapping[tuple[Any, Any], Cell]
 
     def find_worst(self, row: Any) -> Cell | None:
-        """The cell with the least mean in a row; None: no cell has any."""
+        """The cell with the worst mean in a row; None: no cell has any."""
         cells = [self.cells[row, column] for column in self.columns if (row, column) in self.cells]
-        return min((cell for cell in cells if cell.accuracies), key=lambda cell: cell.mean or 0.0, default=None)
+        return min((cell for cell in cells if cell.values), key=lambda cell: cell.merit, default=None)
 
 
-def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", columns: str = "attack") -> list[Table]:
+def tabulate(
+    records: Iterable[Mapping[str, Any]],
+    *,
+    rows: str = "method",
+    columns: str = "attack",
+    measures: Sequence[str] = (),
+) -> list[Table]:
     """Tables from flat records, one for each combination of what is neither row, column nor seed.
 
     Rows and columns are fields of the records; `minmax.scale` is a parameter of an attack, whose records alone are
-    shown then.
+    shown then. Each of the measures has tables of its own, or, with "measure" as rows or columns, a row or a column; by
+    default it is the accuracy, or all there are as rows or columns.
 
     >>> records = [{"method": m, "attack": a, "seed": s, "f": 2, "accuracy": v, "diverged": None, "status": "ok"}
     ...            for m, a, s, v in [("tq", "ipm", 0, 90.0), ("tq", "ipm", 1, 92.0), ("tq", "lf", 0, 80.0)]]
@@ -96,6 +111,10 @@ def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", colu
     ('f=2', ('tq',), ('ipm', 'lf'), 91.0, 80.0)
     """
     flat = list(records)
+    across = "measure" in (rows, columns)
+    asked = [*measures] or ([measure.name for measure in list_measures(flat)] if across else ["accuracy"])
+    if across or asked != ["accuracy"]:
+        flat = split_measures(flat, asked)
     for axis in (rows, columns):
         flat = _part_strength(flat, axis) if "." in axis else flat
     for axis in (rows, columns):
@@ -126,7 +145,10 @@ def tabulate(records: Iterable[Mapping[str, Any]], *, rows: str = "method", colu
         tables.append(
             Table(title, group, (rows, columns), _order(r for r, _ in made), _order(c for _, c in made), made)
         )
-    return sorted(tables, key=lambda table: [_rank(value) for _, value in table.group])
+    return sorted(
+        tables,
+        key=lambda table: [_rank(asked.index(value) if name == "measure" else value) for name, value in table.group],
+    )
 
 
 def _part_strength(records: Sequence[Mapping[str, Any]], axis: str) -> list[Mapping[str, Any]]:
@@ -192,10 +214,12 @@ def _freeze(value: Any) -> Any:
 
 
 def sum_up(runs: Sequence[Mapping[str, Any]]) -> Cell:
+    """The cell of runs that differ in their seed: of the accuracy, or of the measure that all of them name."""
+    measure = find_measure(runs[0].get("measure", "accuracy") if runs else "accuracy")
     done = [r for r in runs if r["status"] == "ok"]
-    counted = [0.0 if r["diverged"] is not None else r["accuracy"] for r in done]
-    wild = sum(r["diverged"] is not None for r in done)
-    return Cell(tuple(value for value in counted if value is not None), wild, len(runs) - len(done))
+    wild = [r["diverged"] is not None and measure.lost is not None for r in done]
+    counted = [measure.lost if lost else r.get("value", r["accuracy"]) for r, lost in zip(done, wild, strict=True)]
+    return Cell(tuple(value for value in counted if value is not None), sum(wild), len(runs) - len(done), measure)
 
 
 def _rank(value: Any) -> tuple[bool, float, str]:

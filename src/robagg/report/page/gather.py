@@ -16,13 +16,17 @@ from robagg._core.rule import stages
 from robagg.attacks import attacks
 from robagg.lab.lines import Record
 from robagg.lab.loading import flatten, read_runs
+from robagg.report.measures import list_measures, read_measure
 from robagg.report.page.labels import LabelCounts
+from robagg.report.tables import STUDENT
 from robagg.training.trace import CURVES
 
 BUDGET = 14_000_000
-"""Bytes of curves in a page; with more, points are left out. A page may have 20 MB, and the rest is far below that."""
-MOST, FEWEST = 600, 20
+"""Bytes of data in a page, which may have 15 MB in all; with more, points of curves are left out, and then curves."""
+MOST, FEWEST = 600, 10
 """Points of a curve before and after that."""
+SAMPLE = 50
+"""Runs by which the number of points is chosen."""
 TRACE = tuple(name for name in CURVES if name != "weights")
 
 
@@ -48,19 +52,44 @@ def gather(store: str | Path, *, data: str | Path | None = None, labels: bool = 
             continue
         runs.append(run)
         records.append(record)
-    details, points = pack_all(records)
-    if points < MOST and details:
-        notes.append(f"curves are thinned to {points} points each, for the size of this page")
+    flat = [flatten(record) for record in records]
+    measures = list_measures(flat)
+    for run, record in zip(runs, flat, strict=True):
+        run["measures"] = [_shorten(read_measure(record, measure)) for measure in measures]
     known = {
         "name": Path(store).name,
-        "runs": runs,
-        "details": details,
+        "runs": fold(runs),
+        "measures": [
+            {name: getattr(measure, name) for name in ("name", "words", "lower", "percent", "lost")}
+            for measure in measures
+        ],
+        "student": STUDENT,
         "environments": environments.values,
         "labels": counts.tables,
-        "notes": notes,
         "words": explain_names(runs),
     }
-    return {name: finite(value) for name, value in known.items()}
+    known = {name: finite(value) for name, value in known.items()}
+    details, points = pack_all(records, BUDGET - len(json.dumps(known, separators=(",", ":"))))
+    if points < MOST and details:
+        notes.append(f"curves are thinned to {points} points each, for the size of this page")
+    if missing := sum(text == "" for text in details):
+        notes.append(f"the curves of the last {missing} runs are left out, for the size of this page")
+    return known | {"details": details, "notes": notes}
+
+
+def fold(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[Any]]]:
+    """Runs as columns, with each value once and its places where many runs have it.
+
+    >>> fold([{"seed": 0, "rule": "tq"}, {"seed": 1, "rule": "tq"}])
+    {'seed': {'values': [0, 1]}, 'rule': {'values': ['tq'], 'at': [0, 0]}}
+    """
+    columns: dict[str, dict[str, list[Any]]] = {}
+    for name in runs[0] if runs else ():
+        shared, values = Shared(), [run[name] for run in runs]
+        at = [shared.add(value) for value in values]
+        folded = len(shared.values) <= len(runs) / 2
+        columns[name] = {"values": shared.values, "at": at} if folded else {"values": values}
+    return columns
 
 
 def describe(record: Record) -> dict[str, Any]:
@@ -82,21 +111,33 @@ def hide_home(text: str) -> str:
     return text.replace(str(Path.home()), "~")
 
 
-def pack_all(records: Sequence[Record]) -> tuple[list[str | None], int]:
-    """The curves of all runs, with as many points as the budget allows, and how many that is at most."""
-    points = MOST
-    while True:
-        packed = [pack_details(record, points) for record in records]
-        if sum(len(text or "") for text in packed) <= BUDGET or points <= FEWEST:
-            return packed, points
-        points //= 2
+def pack_all(records: Sequence[Record], budget: float = BUDGET) -> tuple[list[str | None], int]:
+    """The curves of all runs, with as many points as the budget allows, and how many that is at most.
+
+    Where it does not allow the fewest points, the last runs have an empty text.
+    """
+    points, some = MOST, records[:: max(1, len(records) // SAMPLE)]
+    share = budget * len(some) / max(1, len(records))
+    while points > FEWEST and _count_bytes(pack_details(record, points) for record in some) > share:
+        points = max(FEWEST, points * 4 // 5)
+    while _count_bytes(packed := [pack_details(record, points) for record in records]) > budget and points > FEWEST:
+        points = max(FEWEST, points * 4 // 5)
+    for k, text in enumerate(packed):
+        budget -= len(text or "")
+        if text and budget < 0:
+            packed[k] = ""
+    return packed, points
+
+
+def _count_bytes(packed: Iterable[str | None]) -> int:
+    return sum(len(text or "") for text in packed)
 
 
 def pack_details(record: Record, points: int) -> str | None:
     """Curve and trace of a run, None where it has none."""
     try:
         trace, n = record.get("trace") or {}, int(record["spec"]["n"])
-        curve = [[int(t), float(value)] for t, value in record.get("curve") or []]
+        curve = [[int(t), _number(value)] for t, value in record.get("curve") or []]
         keep = thin(len(trace.get("rounds") or []), points)
         details: dict[str, Any] = {
             "curve": [curve[k] for k in thin(len(curve), points)],
@@ -109,9 +150,7 @@ def pack_details(record: Record, points: int) -> str | None:
             details["weights"] = [level for k in keep for level in levels[k * n : (k + 1) * n]]
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, zlib.error):
         return None
-    if not details["curve"] and not details["rounds"]:
-        return None
-    return deflate(finite(details))
+    return deflate(details) if details["curve"] or details["rounds"] else None
 
 
 def deflate(value: Any) -> str:
@@ -161,10 +200,16 @@ def finite(value: Any) -> Any:
 
 
 def _number(value: Any) -> float | None:
-    """A number as it is, and None as None; anything else in its place is an error."""
+    """A number as it is, None for one that is not finite, and None as None; anything else is an error."""
     if value is None or is_number(value):
-        return value
+        return value if value is None or math.isfinite(value) else None
     raise TypeError(f"a value must be a number, got {value!r}")
+
+
+def _shorten(value: Any) -> float | None:
+    """A number to six digits, which are more than anybody reads."""
+    number = _number(value)
+    return None if number is None else float(f"{number:.6g}")
 
 
 class Shared:

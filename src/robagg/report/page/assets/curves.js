@@ -10,7 +10,8 @@ const TOP = 10;
 const PLOT = 210;
 const ROW = 20;
 
-// A series: {label, slot (its colour), points: [[round, value or null], ...], thin, quiet (not in the legend)}.
+// A series: {label, slot (its colour), points: [[round, value or null], ...], band: [[round, low, high], ...], thin,
+// quiet (not in the legend)}.
 // Options: {label, x, y, least, most, log, step, whole}.
 function paintLines(series, options) {
   return (width, colours) => {
@@ -19,6 +20,7 @@ function paintLines(series, options) {
     const height = TOP + PLOT + 42 + legend.rows * ROW + 6;
     const picture = sheet(width, height, colours, options.label);
     drawAxes(picture, frame, options, width, colours);
+    for (const one of series) drawBand(picture, one, frame, colours);
     for (const one of series) drawLine(picture, one, frame, options, colours);
     drawLegend(picture, legend, TOP + PLOT + 52, colours);
     return picture;
@@ -26,8 +28,9 @@ function paintLines(series, options) {
 }
 
 function lay(series, options, width) {
+  const edges = (one) => (one.band ?? []).flatMap(([round, low, high]) => [[round, low], [round, high]]);
   const points = series
-    .flatMap((one) => one.points)
+    .flatMap((one) => [...one.points, ...edges(one)])
     .filter(([, value]) => value !== null && (!options.log || value > 0));
   const xs = points.map(([x]) => x);
   const ys = points.map(([, y]) => y);
@@ -65,6 +68,23 @@ function drawAxes(picture, frame, options, width, colours) {
   const middle = TOP + PLOT / 2;
   picture.append(
     write(options.y, 14, middle, colours, { 'text-anchor': 'middle', transform: `rotate(-90 14 ${middle})` }),
+  );
+}
+
+// What sticks out of the frame is cut, as is what a logarithm has no place for.
+function drawBand(picture, one, frame, colours) {
+  if (!one.band?.length) return;
+  const inside = (value) => frame.y(Math.min(frame.most, Math.max(frame.least, value))).toFixed(1);
+  const edge = (points) => points.map(([round, value]) => `${frame.x(round).toFixed(1)} ${inside(value)}`);
+  const low = one.band.map(([round, value]) => [round, value]);
+  const high = one.band.map(([round, , value]) => [round, value]).reverse();
+  picture.append(
+    draw('path', {
+      d: `M${[...edge(low), ...edge(high)].join('L')}Z`,
+      class: 'band',
+      fill: colours.series[one.slot],
+      'fill-opacity': 0.18,
+    }),
   );
 }
 
@@ -158,8 +178,15 @@ function hoverLines(series, options) {
 }
 
 function listLines(series, valueName) {
-  const rows = series.flatMap((one) => one.points.map(([round, value]) => [one.label, round, value]));
-  return { head: ['line', 'round', valueName], rows };
+  const bands = series.some((one) => one.band?.length);
+  const rows = series.flatMap((one) => {
+    const ends = new Map(one.band?.map(([round, low, high]) => [round, [low, high]]));
+    return one.points.map(([round, value]) => [
+      ...[one.label, round, value],
+      ...(bands ? (ends.get(round) ?? [null, null]) : []),
+    ]);
+  });
+  return { head: ['line', 'round', valueName, ...(bands ? ['from', 'to'] : [])], rows };
 }
 
 export function lineFigure(title, note, series, options) {

@@ -3,6 +3,21 @@
 import { find, inflate } from './page.js';
 
 export const known = JSON.parse(find('data').textContent);
+known.runs = unfold(known.runs);
+
+// Runs lie in the page as columns, in which a value that many have stands once.
+function unfold(columns) {
+  const names = Object.keys(columns);
+  const first = columns[names[0]] ?? { values: [] };
+  return (first.at ?? first.values).map((_, index) => {
+    const run = { index };
+    for (const name of names) {
+      const { values, at } = columns[name];
+      run[name] = values[at ? at[index] : index];
+    }
+    return run;
+  });
+}
 
 function settingNames(runs) {
   return [...new Set(runs.flatMap((run) => Object.keys(run.settings)))].sort();
@@ -54,29 +69,58 @@ export function facetValues(facet) {
   return [...new Set(known.runs.map(facet.of))].sort(compareTexts);
 }
 
+// What a cell's number is, and what stands behind it: the reader may choose.
+export const shown = { measure: known.measures[0], spread: 'deviation' };
+
+// A run that diverged is no use to anybody: it counts as the worst there is, where the measure is of its model.
+function valueOf(run) {
+  const { lost } = shown.measure;
+  return run.diverged !== null && lost !== null ? lost : run.measures[known.measures.indexOf(shown.measure)];
+}
+
+// Half of the 95 % interval of the mean, by Student's t; below three seeds there is none.
+export function halfInterval(values, deviation) {
+  if (values.length < 3) return null;
+  return (known.student[Math.min(values.length - 3, known.student.length - 1)] * deviation) / Math.sqrt(values.length);
+}
+
+export function meanOf(values) {
+  return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
+}
+
+export function deviationOf(values) {
+  if (values.length < 2) return null;
+  const mean = meanOf(values);
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1));
+}
+
 function summarise(runs) {
-  // A run that diverged is no use to anybody: it counts as 0.
   const done = runs.filter((run) => run.status === 'ok');
-  const values = done.map((run) => (run.diverged === null ? run.accuracy : 0)).filter((value) => value !== null);
-  const diverged = done.filter((run) => run.diverged !== null).length;
-  const mean = values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
-  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const values = done.map(valueOf).filter((value) => value !== null);
+  const diverged = shown.measure.lost === null ? 0 : done.filter((run) => run.diverged !== null).length;
+  const failed = runs.length - done.length;
+  const deviation = deviationOf(values);
   return {
-    mean,
-    deviation: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : null,
+    mean: meanOf(values),
+    deviation,
+    half: halfInterval(values, deviation),
     seeds: values.length,
     diverged,
-    failed: runs.length - done.length,
+    failed,
     // What stands in a number's place.
-    word: values.length === 0 ? 'failed' : diverged === values.length ? 'diverged' : '',
+    word: values.length === 0 ? (failed ? 'failed' : '–') : diverged === values.length ? 'diverged' : '',
   };
+}
+
+export function chooseMeasure(name) {
+  shown.measure = known.measures.find((measure) => measure.name === name);
+  for (const cell of cells.values()) Object.assign(cell, summarise(cell.runs));
 }
 
 // A cell's table is all of its spec but the rule, the attack and the seed.
 function makeCells(runs) {
   const cells = new Map();
-  runs.forEach((run, index) => {
-    run.index = index;
+  for (const run of runs) {
     const group = JSON.stringify([run.task, run.split, run.n, run.f, run.settings]);
     const id = JSON.stringify([group, run.method, run.attack]);
     if (!cells.has(id)) {
@@ -85,7 +129,7 @@ function makeCells(runs) {
       cells.set(id, { id, group, facets, text, rule: run.method, attack: run.attack, place: tellPlace(run), runs: [] });
     }
     cells.get(id).runs.push(run);
-  });
+  }
   for (const cell of cells.values()) {
     cell.runs.sort((a, b) => a.seed - b.seed);
     Object.assign(cell, summarise(cell.runs));
@@ -94,6 +138,7 @@ function makeCells(runs) {
 }
 
 export const cells = makeCells(known.runs);
+if ([...cells.values()].some((cell) => cell.half !== null)) shown.spread = '95 % interval';
 
 export function tabulate(shown) {
   const tables = new Map();
@@ -118,15 +163,28 @@ export function tabulate(shown) {
 function judge(row, attacks) {
   const there = attacks.map((attack) => row.cells.get(attack)).filter((cell) => cell !== undefined);
   const known = there.filter((cell) => cell.mean !== null);
-  row.worst = known.reduce((least, cell) => (least === null || cell.mean < least.mean ? cell : least), null);
-  row.mean = known.length ? known.reduce((sum, cell) => sum + cell.mean, 0) / known.length : null;
+  row.worst = known.reduce((worst, cell) => (worst === null || merit(cell) < merit(worst) ? cell : worst), null);
+  row.mean = meanOf(known.map((cell) => cell.mean));
   row.whole = known.length === attacks.length && !known.some((cell) => cell.failed);
+  // The true worst case is above the lowest end of the cells' intervals, and below the upper end of each.
+  const sure = known.every((cell) => cell.half !== null);
+  row.low = sure ? known.reduce((least, cell) => Math.min(least, merit(cell) - cell.half), Infinity) : null;
+  row.high = sure ? known.reduce((least, cell) => Math.min(least, merit(cell) + cell.half), Infinity) : null;
 }
 
-export function findBest(table) {
+// More is better, whatever the measure.
+function merit(cell) {
+  return shown.measure.lower ? -cell.mean : cell.mean;
+}
+
+// The rows whose worst case is highest, those that seeds do not tell from them, and whether intervals say so.
+export function rank(table) {
   const fair = table.rows.filter((row) => row.whole && !row.worst.word);
-  const most = Math.max(...fair.map((row) => row.worst.mean));
-  return fair.filter((row) => row.worst.mean === most);
+  const most = fair.reduce((top, row) => Math.max(top, merit(row.worst)), -Infinity);
+  const leaders = fair.filter((row) => merit(row.worst) === most);
+  const [first] = leaders;
+  const near = fair.filter((row) => row !== first && !(first.low > row.high));
+  return { leaders, near, sure: fair.length > 0 && fair.every((row) => row.low !== null) };
 }
 
 const unpacked = new Map();
@@ -134,6 +192,13 @@ const unpacked = new Map();
 // Curves and trace of a run, or null; they lie packed in the page until someone asks.
 export function unpack(run) {
   const packed = known.details[run.index];
-  if (!unpacked.has(run.index)) unpacked.set(run.index, packed === null ? null : inflate(packed));
+  if (!unpacked.has(run.index)) unpacked.set(run.index, packed ? inflate(packed) : null);
   return unpacked.get(run.index);
+}
+
+export function tellCell(cell, digits = 1) {
+  if (!cell || cell.word) return cell ? cell.word : '–';
+  const spread = shown.spread === 'deviation' ? cell.deviation : cell.half;
+  const behind = spread === null ? '' : ` ± ${spread.toFixed(digits)}`;
+  return `${cell.mean.toFixed(digits)}${behind}${cell.diverged ? '†' : ''}${cell.failed ? '‡' : ''}`;
 }

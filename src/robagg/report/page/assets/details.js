@@ -1,8 +1,8 @@
 // What lies behind the chosen cells: which they are, how they went, and each run's spec.
 
 import { button, find, make, plainTable } from './page.js';
-import { known, nameOf, unpack } from './data.js';
-import { MOST_SERIES, palette, tellAccuracy, tellSeconds } from './scales.js';
+import { known, nameOf, tellCell, unpack } from './data.js';
+import { MOST_SERIES, palette, tellSeconds } from './scales.js';
 import { copyButtons } from './export.js';
 import { drawFigures } from './figure.js';
 import { drawCurves } from './progress.js';
@@ -38,7 +38,7 @@ function drawChips(picked, choose, clear) {
       'li',
       {},
       number,
-      make('span', {}, `${nameOf(cell, picked)}: ${tellAccuracy(cell)}`),
+      make('span', {}, `${nameOf(cell, picked)}: ${tellCell(cell)}`),
       button('×', () => choose(cell), { class: 'small', 'aria-label': `Take away ${nameOf(cell, picked)}` }),
     );
   });

@@ -2,7 +2,7 @@
 
 import { count, find, make, plainTable, say, startTheme } from './page.js';
 import { RUN_WORDS, term, writeGlossary } from './words.js';
-import { cells, findBest, known, tabulate } from './data.js';
+import { cells, known, rank, tabulate } from './data.js';
 import { MOST_SERIES, tellSeconds } from './scales.js';
 import { copyButtons } from './export.js';
 import { watchWidth } from './figure.js';
@@ -40,7 +40,7 @@ function clear() {
 function pickFirst() {
   const tables = tabulate(matchingCells());
   const table = tables.find(({ rows }) => rows.length > 1) ?? tables[0];
-  const row = table && (findBest(table)[0] ?? table.rows[0]);
+  const row = table && (rank(table).leaders[0] ?? table.rows[0]);
   return row?.worst ? [row.worst] : [];
 }
 
@@ -115,7 +115,7 @@ function drawAbout() {
 }
 
 tellFacts();
-writeGlossary(RUN_WORDS, known.words);
+writeGlossary({ ...RUN_WORDS, ...Object.fromEntries(known.measures.map(({ name, words }) => [name, words])) }, known.words);
 makeFilters(redrawTables);
 picked = pickFirst();
 startTheme(show);

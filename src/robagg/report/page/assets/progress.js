@@ -2,17 +2,17 @@
 
 import { find, make } from './page.js';
 import { term } from './words.js';
-import { nameOf } from './data.js';
-import { MOST_SERIES } from './scales.js';
+import { deviationOf, halfInterval, meanOf, nameOf } from './data.js';
 import { lineFigure } from './curves.js';
 
 let log = false;
 
 export function drawCurves(picked, traces, again) {
-  const many = picked.length > 1;
-  const note = many ? 'Thick: the mean over seeds. Thin: each seed.' : `One line per seed: ${nameOf(picked[0], picked)}.`;
+  const note = picked.some((cell) => cell.runs.length > 1)
+    ? `The mean over the seeds and its 95 % interval (of two seeds: from one to the other).${picked.length > 1 ? '' : ' Thin: each seed.'}`
+    : '';
   const pair = (name) => (trace) => (trace[name] ? trace.rounds.map((round, k) => [round, trace[name][k]]) : []);
-  const accuracy = makeSeries(picked, traces, (trace) => trace.curve);
+  const accuracy = makeSeries(picked, traces, tellCurve);
   const loss = makeSeries(picked, traces, pair('loss'));
   const tau = makeSeries(picked, traces, pair('tau'));
   const distances = [
@@ -62,39 +62,53 @@ export function drawCurves(picked, traces, again) {
   ];
 }
 
-// One cell: one line per seed. Several: one line per cell, its mean over seeds, and thin ones for the seeds.
+// A run that diverged counts as 0 from there on, as in the tables.
+function tellCurve(trace, run, rounds) {
+  if (run.diverged === null) return trace.curve;
+  const end = trace.curve.length ? trace.curve.at(-1)[0] : 0;
+  return [...trace.curve, ...rounds.filter((round) => round > end).map((round) => [round, 0])];
+}
+
+// One line per cell, the mean over its seeds, with its band; and thin ones for the seeds where one cell is chosen.
 function makeSeries(picked, traces, pointsOf) {
-  if (picked.length === 1) {
-    return picked[0].runs
-      .filter((run) => traces.get(run))
-      .slice(0, MOST_SERIES)
-      .map((run, slot) => ({ label: `seed ${run.seed}`, slot, points: pointsOf(traces.get(run)) }))
-      .filter(({ points }) => points.length);
-  }
   return picked.flatMap((cell, slot) => {
-    const lines = cell.runs
-      .filter((run) => traces.get(run))
+    const runs = cell.runs.filter((run) => traces.get(run));
+    const rounds = [...new Set(runs.flatMap((run) => traces.get(run).curve.map(([round]) => round)))];
+    const lines = runs
       .map((run) => ({
         label: `${nameOf(cell, picked)}, seed ${run.seed}`,
         slot,
-        points: pointsOf(traces.get(run)),
+        points: pointsOf(traces.get(run), run, rounds),
         thin: true,
         quiet: true,
       }))
       .filter(({ points }) => points.length);
-    return lines.length ? [...lines, { label: nameOf(cell, picked), slot, points: average(lines) }] : [];
+    if (!lines.length) return [];
+    const single = picked.length === 1 && lines.length > 1 ? lines : [];
+    return [...single, { label: nameOf(cell, picked), slot, ...average(lines) }];
   });
 }
 
+// At each round that all have: the mean, and the band about it.
 function average(lines) {
-  const sums = new Map();
+  const values = new Map();
   for (const { points } of lines) {
     for (const [round, value] of points) {
-      if (value !== null) sums.set(round, [...(sums.get(round) ?? []), value]);
+      if (value === null) continue;
+      if (!values.has(round)) values.set(round, []);
+      values.get(round).push(value);
     }
   }
-  return [...sums]
-    .filter(([, values]) => values.length === lines.length)
-    .sort((a, b) => a[0] - b[0])
-    .map(([round, values]) => [round, values.reduce((a, b) => a + b, 0) / values.length]);
+  const whole = [...values].filter(([, found]) => found.length === lines.length).sort((a, b) => a[0] - b[0]);
+  return {
+    points: whole.map(([round, found]) => [round, meanOf(found)]),
+    band: lines.length > 1 ? whole.map(([round, found]) => [round, ...spread(found)]) : [],
+  };
+}
+
+function spread(values) {
+  const half = halfInterval(values, deviationOf(values));
+  return half === null
+    ? [Math.min(...values), Math.max(...values)]
+    : [meanOf(values) - half, meanOf(values) + half];
 }

@@ -95,12 +95,6 @@ export function tell(value, digits = 3) {
   return String(Number(value.toPrecision(digits)));
 }
 
-export function tellAccuracy(cell, digits = 1) {
-  if (!cell || cell.word) return cell ? cell.word : '–';
-  const spread = cell.deviation === null ? '' : ` ± ${cell.deviation.toFixed(digits)}`;
-  return `${cell.mean.toFixed(digits)}${spread}${cell.diverged ? '†' : ''}${cell.failed ? '‡' : ''}`;
-}
-
 export function tellSeconds(seconds) {
   if (seconds === null || seconds === undefined) return '–';
   if (seconds < 120) return `${tell(seconds)} s`;

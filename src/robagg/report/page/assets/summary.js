@@ -1,32 +1,63 @@
-// What a reader should take home, in a sentence.
+// What a reader should take home, in a sentence: "best" only where the seeds' intervals allow it.
 
-import { findBest, tellApart } from './data.js';
+import { rank, shown, tellApart, tellCell } from './data.js';
 
 const FEW = 3; // tables that are named one by one
 
 export function summarise(tables) {
   const judged = tables
-    .map((table) => ({ table, best: table.rows.length > 1 ? findBest(table) : [] }))
-    .filter(({ best }) => best.length);
+    .map((table) => ({ table, ...(table.rows.length > 1 ? rank(table) : { leaders: [] }) }))
+    .filter(({ leaders }) => leaders.length);
   if (!judged.length)
     return tables.length ? 'There is not enough here yet to say which rule has the best worst case.' : '';
   if (judged.length <= FEW) {
     const titles = tellApart(judged.map(({ table }) => table.title));
-    return `${judged.map(({ best }, k) => tellBest(best, titles[k], k)).join('; ')}.`;
+    return `${judged.map((one, k) => tellOne(one, titles[k], k)).join('; ')}.`;
   }
-  const wins = new Map();
-  for (const { rule } of judged.flatMap(({ best }) => best)) wins.set(rule, (wins.get(rule) ?? 0) + 1);
-  const [rule, won] = [...wins].sort((a, b) => b[1] - a[1])[0];
+  const leads = countRules(judged);
+  const [rule, led] = [...leads].sort((a, b) => b[1] - a[1])[0];
+  const won = judged.filter(({ leaders, near }) => leaders[0].rule === rule && !near.length).length;
   const { row, title } = judged
     .map(({ table }) => ({ title: table.title, row: table.rows.find((one) => one.rule === rule) }))
     .filter((found) => found.row?.whole)
-    .sort((a, b) => a.row.worst.mean - b.row.worst.mean)[0];
-  return `${rule} has the best worst case in ${won} of ${judged.length} tables; its own hardest is ${row.worst.word || `${row.worst.mean.toFixed(1)} %`} under ${row.worst.attack} (${title}).`;
+    .sort((a, b) => (shown.measure.lower ? b.row.worst.mean - a.row.worst.mean : a.row.worst.mean - b.row.worst.mean))[0];
+  const beyond = won === led ? 'in all of them' : won ? `in ${won} of them` : 'in none of them';
+  return (
+    `${rule} has the ${extreme()} worst case in ${led} of ${judged.length} tables, ${beyond} beyond the noise of the seeds; ` +
+    `its own hardest is ${tellCell(row.worst)}${unit(row.worst)} under ${row.worst.attack} (${title}).`
+  );
 }
 
-function tellBest(best, title, k) {
-  const { mean, attack } = best[0].worst;
-  const verb = k > 0 ? '' : best.length > 1 ? ' have the best worst case' : ' has the best worst case';
+function countRules(judged) {
+  const counts = new Map();
+  for (const { rule } of judged.flatMap(({ leaders }) => leaders)) counts.set(rule, (counts.get(rule) ?? 0) + 1);
+  return counts;
+}
+
+function joinNames(names) {
+  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+}
+
+function extreme() {
+  return shown.measure.lower ? 'lowest' : 'highest';
+}
+
+function unit(cell) {
+  return cell.word || !shown.measure.percent ? '' : ' %';
+}
+
+function tellOne({ leaders, near, sure }, title, k) {
+  const [{ worst }] = leaders;
   const place = title ? `${k > 0 ? 'with' : 'With'} ${title}, ` : '';
-  return `${place}${best.map((row) => row.rule).join(' and ')}${verb}: ${mean.toFixed(1)} % under ${attack}`;
+  const names = joinNames(leaders.map((row) => row.rule));
+  const have = leaders.length > 1 ? 'have' : 'has';
+  const value = `${tellCell(worst)}${unit(worst)} under ${worst.attack}`;
+  if (!near.length && sure) return `${place}${names} has the best worst case: ${value}`;
+  const others = near.filter((row) => !leaders.includes(row)).map((row) => row.rule);
+  const noise = !sure
+    ? '; with fewer than three seeds nobody can say whether that is noise'
+    : others.length
+      ? `, within noise of ${joinNames(others)}`
+      : '';
+  return `${place}${names} ${have} the ${extreme()} worst case, ${value}${noise}`;
 }

@@ -2,23 +2,25 @@
 
 import { button, count, find, make } from './page.js';
 import { term } from './words.js';
-import { compareTexts, findBest, tabulate } from './data.js';
-import { css, inkOn, palette, shade, tellAccuracy } from './scales.js';
+import { chooseMeasure, compareTexts, known, rank, shown, tabulate, tellCell } from './data.js';
+import { css, inkOn, palette, shade, tell } from './scales.js';
 import { summarise } from './summary.js';
 import { copyButtons } from './export.js';
 
 const FIRST = 24; // tables drawn before the reader asks for more
 const WORST = 'worst case';
 const MEAN = 'mean over attacks';
+const SPREADS = { '95 % interval': '95 % interval of the mean', deviation: 'deviation of the seeds' };
+const RANGES = { full: '0 to 100 %', shown: 'least to greatest shown' };
 const sorting = { column: WORST, down: true };
 let range = 'full';
 let most = FIRST;
 
-export function drawTables(shown, picked, redraw, choose) {
-  const tables = tabulate(shown);
-  const means = shown.filter((cell) => !cell.word).map((cell) => cell.mean);
+export function drawTables(matching, picked, redraw, choose) {
+  const tables = tabulate(matching);
+  const means = matching.filter((cell) => !cell.word).map((cell) => cell.mean);
   const bounds =
-    range === 'full' || !means.length
+    (range === 'full' && shown.measure.percent) || !means.length
       ? [0, 100]
       : [means.reduce((a, b) => Math.min(a, b)), means.reduce((a, b) => Math.max(a, b))];
   const place = { bounds, picked, redraw, choose };
@@ -32,7 +34,7 @@ export function drawTables(shown, picked, redraw, choose) {
       : null;
   const empty = tables.length ? null : make('p', {}, 'No run matches these filters.');
   find('results').replaceChildren(
-    make('h2', {}, term('accuracy', 'Accuracy'), ' of each ', term('rule'), ' under each ', term('attack')),
+    make('h2', {}, term(shown.measure.name, tellName(shown.measure.name)), ' of each ', term('rule'), ' under each ', term('attack')),
     drawKey(bounds, redraw),
     ...[empty, ...drawn, more].filter(Boolean),
   );
@@ -46,31 +48,66 @@ function drawKey(bounds, redraw) {
     piece.style.background = css(shade(k / 23));
     bar.append(piece);
   }
-  const select = make(
-    'select',
-    { id: 'range' },
-    make('option', { value: 'full' }, '0 to 100 %'),
-    make('option', { value: 'shown' }, 'least to greatest shown'),
-  );
-  select.value = range;
-  select.addEventListener('change', () => {
-    range = select.value;
-    redraw();
-    find('range').focus();
-  });
+  const unit = shown.measure.percent ? ' %' : '';
+  const selects = [
+    ...(known.measures.length > 1
+      ? [
+          drawSelect('measure', 'Measure', Object.fromEntries(known.measures.map(({ name }) => [name, tellName(name).toLowerCase()])), {
+            value: shown.measure.name,
+            take: chooseMeasure,
+            redraw,
+          }),
+        ]
+      : []),
+    drawSelect('spread', 'Behind ±', SPREADS, {
+      value: shown.spread,
+      take: (value) => {
+        shown.spread = value;
+      },
+      redraw,
+    }),
+    drawSelect('range', 'Colours', RANGES, {
+      value: range,
+      take: (value) => {
+        range = value;
+      },
+      redraw,
+    }),
+  ];
   return make(
     'div',
     { class: 'key' },
-    make('span', {}, `${bounds[0].toFixed(0)} %`),
-    bar,
-    make('span', {}, `${bounds[1].toFixed(0)} %`),
-    make('label', {}, 'Colours: ', select),
+    ...selects,
+    make(
+      'span',
+      { class: 'key' },
+      make('span', {}, `${tell(bounds[0])}${unit}`),
+      bar,
+      make('span', {}, `${tell(bounds[1])}${unit}`),
+    ),
     make(
       'span',
       { class: 'quiet' },
       'Choose a cell for its curves; choose several to compare them. Arrow keys move between cells.',
     ),
   );
+}
+
+function drawSelect(id, label, options, { value, take, redraw }) {
+  const entries = Object.entries(options).map(([name, text]) => make('option', { value: name }, text));
+  const select = make('select', { id }, ...entries);
+  select.value = value;
+  select.addEventListener('change', () => {
+    take(select.value);
+    redraw();
+    find(id).focus();
+  });
+  return make('label', {}, `${label}: `, select);
+}
+
+function tellName(measure) {
+  const text = measure.replaceAll('_', ' ');
+  return text[0].toUpperCase() + text.slice(1);
 }
 
 function valueOf(row, column) {
@@ -118,7 +155,7 @@ function drawHead(column, title, redraw) {
 }
 
 function drawTable(table, place) {
-  const best = table.rows.length > 1 ? findBest(table) : [];
+  const badges = table.rows.length > 1 ? awardBadges(table) : new Map();
   const rows = sortRows(table);
   const columns = ['rule', ...table.attacks, WORST, MEAN];
   const body = rows.map((row) =>
@@ -129,9 +166,9 @@ function drawTable(table, place) {
       ...table.attacks.map((attack) => drawCell(row.cells.get(attack), place)),
       make(
         'td',
-        { class: best.includes(row) ? 'best' : '' },
+        { class: badges.has(row) ? 'best' : '' },
         tellWorst(row),
-        best.includes(row) ? make('span', { class: 'badge' }, 'best') : null,
+        badges.has(row) ? make('span', { class: 'badge' }, badges.get(row)) : null,
       ),
       make('td', {}, row.mean === null ? '–' : row.mean.toFixed(1)),
     ),
@@ -157,6 +194,15 @@ function drawTable(table, place) {
   );
 }
 
+// "best" only where the intervals over the seeds allow it.
+function awardBadges(table) {
+  const { leaders, near, sure } = rank(table);
+  if (sure && !near.length) return new Map(leaders.map((row) => [row, 'best']));
+  const first = shown.measure.lower ? 'lowest' : 'highest';
+  const others = sure ? near.map((row) => [row, 'within noise']) : [];
+  return new Map([...others, ...leaders.map((row) => [row, first])]);
+}
+
 function tellWorst(row, digits = 1) {
   const text = row.worst ? row.worst.word || row.worst.mean.toFixed(digits) : '–';
   return row.whole || !row.worst ? text : `${text}*`;
@@ -165,8 +211,8 @@ function tellWorst(row, digits = 1) {
 function drawCell(cell, { bounds, picked, choose }) {
   if (!cell) return make('td', { class: 'none' }, make('span', { class: 'quiet' }, '–'));
   const slot = picked.findIndex((other) => other.id === cell.id);
-  const text = tellAccuracy(cell);
-  const spoken = `${cell.rule} under ${cell.attack}: ${text}${cell.word ? '' : ' percent'}, ${count(cell.runs.length, 'run')}`;
+  const text = tellCell(cell);
+  const spoken = `${cell.rule} under ${cell.attack}: ${text}${cell.word || !shown.measure.percent ? '' : ' percent'}, ${count(cell.runs.length, 'run')}`;
   const node = button(text, () => choose(cell), {
     class: `cell${cell.word ? ' lost' : ''}`,
     'aria-pressed': String(slot >= 0),
@@ -199,7 +245,7 @@ function moveFocus(event) {
 function listNotes(table) {
   const there = table.rows.flatMap((row) => [...row.cells.values()]);
   return [
-    there.some((cell) => cell.diverged && !cell.word) ? '† Some seeds diverged and count as 0.' : '',
+    there.some((cell) => cell.diverged && !cell.word) ? `† Some seeds diverged and count as ${shown.measure.lost}.` : '',
     there.some((cell) => cell.failed && !cell.word) ? '‡ Some seeds failed and are not in the mean.' : '',
     table.rows.some((row) => !row.whole && row.worst) ? '* Of the cells there are; some have no result.' : '',
   ].filter(Boolean);
@@ -208,7 +254,7 @@ function listNotes(table) {
 function textModel(table, rows) {
   const lines = rows.map((row) => [
     row.rule,
-    ...table.attacks.map((attack) => tellAccuracy(row.cells.get(attack), 2)),
+    ...table.attacks.map((attack) => tellCell(row.cells.get(attack), 2)),
     tellWorst(row, 2),
     row.mean === null ? '–' : row.mean.toFixed(2),
   ]);
@@ -222,12 +268,14 @@ function listModel(table, rows) {
       table.title,
       cell.rule,
       cell.attack,
+      shown.measure.name,
       cell.mean,
+      cell.half,
       cell.deviation,
       cell.seeds,
       cell.diverged,
       cell.failed,
     ]),
   );
-  return { head: ['table', 'rule', 'attack', 'mean', 'deviation', 'seeds', 'diverged', 'failed'], rows: lines };
+  return { head: ['table', 'rule', 'attack', 'measure', 'mean', 'half of interval', 'deviation', 'seeds', 'diverged', 'failed'], rows: lines };
 }

@@ -13,8 +13,6 @@ export const RUN_WORDS = {
   attack: 'What the Byzantine clients send. “none” is the control: they copy honest clients.',
   f: 'How many clients are Byzantine. The rule tolerates the same number.',
   rho: 'How unequal the honest clients’ data are: 0 deals labels evenly, 1 gives each client one label or a few.',
-  accuracy:
-    'Percent of the test set that the shared model gets right after the last round: mean ± standard deviation over the seeds.',
   'worst case':
     'The least accuracy of a rule over the attacks shown. An attacker chooses the attack, so this is what a rule can promise.',
   weight: 'The share a client’s vector has in the step of a round. 0: the rule did not believe it.',
