@@ -470,3 +470,27 @@ def bulyan(rows: Rows, f: int) -> tuple[Vector, float]:
         picked.append(left.pop(scores.index(min(scores))))
     value, near = meamed(picked, len(picked) - max(len(rows) - 4 * f, 2 - len(rows) % 2))
     return value, min(gap, near)
+
+
+def foolsgold(rows: Rows, past: Rows | None = None, sharpness: float = 1.0) -> tuple[Vector, float]:
+    """The value, and the margin by which a row was pardoned, weighed or not at all."""
+    sums, gap = rows if past is None else past, math.inf
+
+    def cosine(a: Sequence[float], b: Sequence[float]) -> float:
+        return math.fsum(p * q for p, q in zip(a, b, strict=True)) / (length(a) * length(b)) if any(a) and any(b) else 0
+
+    alike = [[cosine(a, b) if i != j else 0.0 for j, b in enumerate(sums)] for i, a in enumerate(sums)]
+    most = [max(row) for row in alike]
+    apart = []
+    for i, row in enumerate(alike):
+        apart.append(1 - max(c * most[i] / most[j] if most[i] < most[j] else c for j, c in enumerate(row)))
+    gap = min([gap, *(abs(a) for a in apart)])
+    if max(apart) <= 1e-5:
+        return mean(rows), gap
+    weights = []
+    for a in apart:
+        part = min(a / max(apart), 0.99)
+        logit = sharpness * (math.log(part / (1 - part)) + 0.5) if part > 0 else -math.inf
+        gap = min(gap, abs(part - 0.99) if part < 0.99 else math.inf)
+        weights.append(min(max(logit, 0.0), 1.0))
+    return weighted_sum([w / math.fsum(weights) for w in weights], rows), gap

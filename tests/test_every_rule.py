@@ -21,8 +21,9 @@ from torch import Tensor
 import oracle
 import robagg
 from robagg import Mixer, QuorumError, Rule, parse
-from robagg._core.rule import GramRule, SortedRule, stages
+from robagg._core.rule import GramRule, stages
 from robagg._core.sketch import Sketch
+from robagg._core.sorted import SortedRule
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* tolerates nobody with:RuntimeWarning"),
@@ -70,6 +71,7 @@ VARIANTS = [
     "ctma(base='scaledfilter')",
     "ctma(base='cc(tau=2.0)')",
     "arc >> nnm >> meamed",
+    "foolsgold(sharpness=3.0)",
     "medianclipping >> bucketing >> onemean",
     "medianclipping(times=1.5) >> tm",
 ]
@@ -494,8 +496,8 @@ ROBUST = [
     *("bulyan", "caf", "cge", "cm", "ctma", "dnc", "fltrust", "huber", "krum", "mca", "mda", "meamed", "monna"),
     *("multikrum", "onecentre", "onemean", "rfa", "scaledfilter", "smea", "spectralfilter", "tm", "tq"),
 ]
-FOOLABLE = {"mean", "cc"}
-"""Mean has no defence; CC goes where a fixed radius lets it."""
+FOOLABLE = {"mean", "cc", "foolsgold"}
+"""Mean has no defence; CC goes where a fixed radius lets it; FoolsGold looks for clones alone."""
 ONE_LOOK = {"dnc"}
 """Far rows move the mean that it measures from: it holds while they are few, and not with most of the weight."""
 CHOOSES = {"krum", "multikrum", "monna", "cge", "ctma", "dnc", "mda", "onecentre", "onemean", "smea"}
@@ -826,6 +828,9 @@ def follow_core(core: Any, rows: Any, f: int, sent: Any, least: float = 0.0) -> 
         case "multikrum":
             value = oracle.multikrum(rows, f)
             margins.append(gap(oracle.krum_scores(rows, f), len(rows) - f))
+        case "foolsgold":
+            value, near = oracle.foolsgold(rows, sharpness=core.sharpness)
+            margins.append(near)
         case name if name in CHOOSING:
             value, near = CHOOSING[name](rows, f)
             margins.append(near)

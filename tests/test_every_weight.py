@@ -504,6 +504,6 @@ def test_a_rule_of_ones_own_that_knows_no_votes_says_so() -> None:
 def test_every_rule_and_pre_aggregator_of_ours_takes_weights_but_the_searches() -> None:
     """Copies of a client leave it open which rows MDA and SMEA keep, and Bulyan would pick them one by one."""
     ours = {name: cls for name, cls in stages.classes().items() if cls.__module__.startswith("robagg.")}
-    assert [name for name, cls in ours.items() if not cls.takes_weights] == ["bulyan", "mda", "smea"]
+    assert [name for name, cls in ours.items() if not cls.takes_weights] == ["bulyan", "foolsgold", "mda", "smea"]
     with pytest.raises(ValueError, match="mda must count clients by their votes"):
         ra.MDA()(draw_rows(5, 3), weights=[1, 2, 3, 4, 5])

@@ -12,8 +12,9 @@ from robagg._core.cuda_graph import Captured
 from robagg._core.iterative import IterativeRule
 from robagg._core.mixer import Mixer
 from robagg._core.outcome import Pull, Treatment, Weights
-from robagg._core.rule import GramRule, Pipe, Rule, SortedRule, parse
+from robagg._core.rule import GramRule, Pipe, Rule, parse
 from robagg._core.sketch import Sketch
+from robagg._core.sorted import SortedRule
 from robagg._core.tolerance import F, QuorumError
 from robagg._core.verdict import Verdict
 from robagg._version import __version__ as __version__
@@ -36,6 +37,7 @@ from robagg.rules import (
     Bulyan,
     DnC,
     FLTrust,
+    FoolsGold,
     Huber,
     Krum,
     Meamed,
@@ -54,6 +56,7 @@ from robagg.training import Result, Settings, train
 __all__ = [
     "Bulyan",
     "FLTrust",
+    "FoolsGold",
     "MoNNA",
     "CAF",
     "CC",

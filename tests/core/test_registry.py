@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import robagg as ra
 from robagg._core.registry import Registry, fold, split_call
-from robagg._core.rule import SortedRule, stages
+from robagg._core.rule import stages
+from robagg._core.sorted import SortedRule
 
 
 @pytest.mark.parametrize(

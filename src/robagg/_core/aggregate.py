@@ -17,6 +17,7 @@ from torch import Tensor
 
 from robagg._core.claims import read_claims
 from robagg._core.contract import Attribution, check_outcome, is_ours, read_matrix
+from robagg._core.history import Followed, read_sums
 from robagg._core.outcome import Outcome
 from robagg._core.passes import Passes
 from robagg._core.projected import ProjectedPasses
@@ -70,14 +71,16 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
         stack = stack.without(claims.odd)
         if claims.leave_out():  # a row without votes is never read, so no pass would find it broken
             stack = stack.without(stack.broken_rows())
-    last = None if request.state is None else stack.flatten(request.state)
+    accumulates = getattr(rule.core, "accumulates", False)
+    sums = read_sums(stack, request.state) if accumulates and request.state is not None else None
+    last = None if request.state is None or accumulates else stack.flatten(request.state)
     root = None if request.root is None else stack.flatten(request.root)
     check_root(rule, request)
     if request.alarm is not None:
         votes = None if claims is None else claims.deal(stack.kept)
         check_quorum(rule, stack, votes)
         in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept), votes)
-        outcome = _attempt(rule, request, stack, in_force, votes, last, root)
+        outcome = _attempt(rule, request, stack, in_force, votes, last, root, sums=sums)
         request.alarm.logical_or_(outcome.alarm)
         return stack, outcome
     projection = None
@@ -94,7 +97,9 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
         in_force = find_in_force(rule, stack.n, stack.n - len(stack.kept), votes)
         ready, back = stack.tamed() if wide else (stack, 1.0)
         try:
-            outcome = _attempt(rule, request, ready, in_force, votes, last, root, projection, back=back, wide=wide)
+            outcome = _attempt(
+                rule, request, ready, in_force, votes, last, root, projection, sums=sums, back=back, wide=wide
+            )
             met = not wide and bool(outcome.alarm)
         except AlarmError:
             met = True
@@ -103,7 +108,7 @@ def aggregate(rule: Solver, stack: Stack, request: Request) -> tuple[Stack, Outc
                 warnings.warn(unprotected, RuntimeWarning, stacklevel=3)
             return stack, outcome
         broken = stack.broken_rows()
-        for name, point in (("state", last), ("root", root)):
+        for name, point in (("state", last if sums is None else [sums]), ("root", root)):
             finite = point is None or all(bool(torch.isfinite(leaf).all()) for leaf in point)
             if not (stack.all_hold(finite) if isinstance(stack, SharedStack) else finite):
                 raise ValueError(f"the {name} must be finite, got NaN or Inf in it")
@@ -140,6 +145,7 @@ def _attempt(
     root: Sequence[Tensor] | None,
     projection: Projection | None = None,
     *,
+    sums: Tensor | None = None,
     back: float = 1.0,
     wide: bool = False,
 ) -> Outcome:
@@ -148,6 +154,8 @@ def _attempt(
     points = {"last": last, "root": root}
     anchors = {name: _anchor(points.get(name), back) for name in names if name != "root" or root is not None}
     kind = stack.open_passes if projection is None else partial(ProjectedPasses, stack.leaves, projection=projection)
+    if sums is not None:
+        kind = partial(Followed, stack.leaves, sums=sums if len(stack.kept) == stack.n else sums[list(stack.kept)])
     passes = kind(
         anchors,
         wide=wide,

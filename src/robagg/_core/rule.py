@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 from robagg._core.aggregate import Request, aggregate
-from robagg._core.contract import Attribution, read_range, read_weights
+from robagg._core.contract import Attribution, read_weights
+from robagg._core.history import add_rows
 from robagg._core.mixer import Chain, Mixer
 from robagg._core.outcome import Outcome, Weights
 from robagg._core.passes import Passes
 from robagg._core.registry import Registry
 from robagg._core.sketch import Sketch
-from robagg._core.stack import read
+from robagg._core.stack import Stack, read
 from robagg._core.stage import Stage
 from robagg._core.tolerance import F
 from robagg._core.verdict import Verdict, judge, rebuild
@@ -33,6 +34,8 @@ class Rule(Stage):
 
     remembers: ClassVar[bool] = False
     """Whether `step` hands on the value as state."""
+    accumulates: ClassVar[bool] = False
+    """Whether `step` hands on the sum of each row over the rounds as state: an (n, d) tensor."""
     f: F
 
     @property
@@ -103,11 +106,18 @@ class Rule(Stage):
         root: Any = None,
         generator: torch.Generator | None = None,
     ) -> tuple[Verdict, Any]:
-        """The verdict and the next state: one that remembers takes its last value as state, others hand it through."""
+        """The verdict and the next state: one that remembers takes its last value or the rows' sums, others keep it."""
         request = Request(weights, state, generator, True, max_weight, distances, root)
-        verdict = judge(self, *aggregate(self, read(x), request))
+        stack, outcome = aggregate(self, read(x), request)
+        verdict = judge(self, stack, outcome)
+        return verdict, self.core.remember(stack, state, verdict.value)
+
+    def remember(self, stack: Stack, state: Any, value: Any) -> Any:
+        """The next state, after sound rows gave a value."""
+        if self.accumulates:
+            return add_rows(stack, state)
         # A copy: who scales the value in place must not move where the next round starts.
-        return verdict, copy.deepcopy(verdict.value) if self.core.remembers else state
+        return copy.deepcopy(value) if self.remembers else state
 
     def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
         """Aggregate the rows behind `passes`, of which f (of votes, where `shares` (n,) are given) may be Byzantine."""
@@ -206,23 +216,6 @@ class GramRule(Rule):
             left=w.left,
             scale=w.scale,
         )
-
-
-class SortedRule(Rule):
-    """A rule that averages, coordinate by coordinate, a range of the sorted values: one pass."""
-
-    @abstractmethod
-    def kept(self, n: int, f: int) -> tuple[int, int]:
-        """The range lo..hi-1 of the n sorted values that is averaged.
-
-        With client weights n and f count votes, each of them a value.
-        """
-
-    def solve(self, passes: Passes, f: int, shares: Tensor | None) -> Outcome:
-        with Attribution(self, "kept"):
-            lo, hi = read_range(self, self.kept(passes.total, f), passes.total)
-        values = passes.trim(lo, hi)
-        return Outcome(values, passes.shares(lo, hi) if passes.verdict else None, passes.alarm)
 
 
 stages: Registry[Stage] = Registry("rule or pre-aggregator", Stage, "robagg.rules", "robagg.mixers")

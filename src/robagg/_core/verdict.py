@@ -141,8 +141,9 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
             reasons[row] = (
                 f"{float(reach[k]):.4g} from the centre, beyond tau {tau:.4g}{': clipped to tau' if clipped else ''}"
             )
-        elif outcome.left is not None and outcome.scale is not None:
-            if reason := _describe_filtered(float(outcome.left[k]), float(distances[row]), float(outcome.scale)):
+        elif outcome.left is not None:
+            scale = None if outcome.scale is None else float(outcome.scale)
+            if reason := _describe_filtered(float(outcome.left[k]), float(distances[row]), scale):
                 reasons[row] = reason
         elif outcome.chosen and weights[row] == 0:
             reasons[row] = "not chosen"
@@ -174,11 +175,13 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
     )
 
 
-def _describe_filtered(left: float, distance: float, scale: float) -> str:
-    """Why a filter took weight from a row; empty where it left most of it."""
+def _describe_filtered(left: float, distance: float, scale: float | None) -> str:
+    """Why a filter took weight from a row; empty where it left most of it. None: it looks for rows that are alike."""
     if left >= DOUBTED:
         return ""
     kept = "cut" if left < CUT else f"{100 * left:.2g}% of its weight left"
+    if scale is None:
+        return f"points where another client does: {kept}"
     if distance > FAR * scale:
         times = f", {distance / scale:.3g} times the spread of the rows" if scale else ""
         return f"far: {distance:.4g} from the value{times}: {kept}"

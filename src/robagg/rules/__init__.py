@@ -8,6 +8,7 @@ from robagg.rules.cm import CM
 from robagg.rules.ctma import CTMA
 from robagg.rules.dnc import DnC
 from robagg.rules.fltrust import FLTrust
+from robagg.rules.foolsgold import FoolsGold
 from robagg.rules.huber import Huber
 from robagg.rules.krum import Krum
 from robagg.rules.mca import MCA
@@ -28,6 +29,7 @@ from robagg.rules.tq import TQ
 __all__ = [
     "Bulyan",
     "FLTrust",
+    "FoolsGold",
     "MoNNA",
     "CAF",
     "CC",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from robagg._core.rule import SortedRule
+from robagg._core.sorted import SortedRule
 from robagg._core.tolerance import F
 
 

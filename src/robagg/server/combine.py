@@ -19,7 +19,8 @@ from torch import Tensor
 from robagg import CM
 from robagg._core.aggregate import Request, aggregate
 from robagg._core.claims import NO_CHANGE
-from robagg._core.rule import Rule, SortedRule
+from robagg._core.rule import Rule
+from robagg._core.sorted import SortedRule
 from robagg._core.stack import read
 from robagg._core.tolerance import QuorumError
 from robagg._core.verdict import Verdict, judge

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from robagg._core.rule import Rule, SortedRule
+from robagg._core.rule import Rule
+from robagg._core.sorted import SortedRule
 from robagg._core.tolerance import F
 from robagg._core.verdict import Verdict
 from robagg.server.gram import Gram

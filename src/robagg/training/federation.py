@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from robagg._core.aggregate import Request, aggregate
 from robagg._core.checks import is_whole
 from robagg._core.contract import Attribution
+from robagg._core.history import add_rows
 from robagg._core.outcome import Outcome, Treatment
 from robagg._core.rule import Rule
 from robagg._core.stack import read
@@ -94,6 +95,8 @@ class Federation:
         kind = (self.device, self.w.dtype, self.random["attack"])
         self.state = begin(attack, Setup(n, f, self.flat.d, *kind, settings.momentum))
         self.last = torch.zeros_like(self.w)
+        # What each client has sent in all, for a rule that judges by that.
+        self.sums = self.w.new_zeros(n if rule.core.accumulates else 0, self.flat.d)
         # What the last round showed, in fixed places so that a captured round can write it.
         self.loss = torch.zeros((), device=self.device)
         self.tau = torch.zeros((), device=self.device, dtype=torch.float64)
@@ -137,8 +140,12 @@ class Federation:
             )
         stack = read(self.sent if everyone else [self.sent[i] for i in asked])
         alarm = self.alarm if t is None else None
-        request = Request(state=last, generator=self.random["rule"], verdict=verdict, alarm=alarm)
+        which = slice(None) if everyone else asked
+        state = self.sums[which] if len(self.sums) else last
+        request = Request(state=state, generator=self.random["rule"], verdict=verdict, alarm=alarm)
         stack, outcome = aggregate(self.rule, stack, request)
+        if len(self.sums):
+            self.sums[which] = add_rows(stack, state)
         value = outcome.values[0].to(self.w.dtype)
         self.w.addcmul_(value, self.rate, value=-1)
         if self.rule.core.remembers:
@@ -210,7 +217,7 @@ class Federation:
         own = {f"state.{name}": value for name, value in self.state.items()}
         # A forward pass may change buffers, such as a spectral norm's.
         own |= {f"buffer.{name}": value for name, value in self.model.named_buffers()}
-        return {"w": self.w, "sent": self.sent, "last": self.last, "running": self.running, **own}
+        return own | {name: getattr(self, name) for name in ("w", "sent", "last", "running", "sums")}
 
     def finite(self) -> bool:
         return bool(torch.isfinite(self.w).all())

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from robagg._core.iterative import IterativeRule
-from robagg._core.rule import GramRule, Rule, SortedRule
+from robagg._core.rule import GramRule, Rule
 from robagg._core.sketch import ROUNDING, Sketch, leave
+from robagg._core.sorted import SortedRule
 from robagg.rules import TQ, Huber, Mean
 
 Evaluate = Callable[[Tensor], Tensor]
