@@ -494,3 +494,30 @@ def foolsgold(rows: Rows, past: Rows | None = None, sharpness: float = 1.0) -> t
         gap = min(gap, abs(part - 0.99) if part < 0.99 else math.inf)
         weights.append(min(max(logit, 0.0), 1.0))
     return weighted_sum([w / math.fsum(weights) for w in weights], rows), gap
+
+
+def signguard(rows: Rows, lower: float = 0.1, upper: float = 3.0) -> tuple[Vector, float]:
+    """The value, and the margin by which a row's length or its place among the points was decided."""
+    n, d, gap = len(rows), len(rows[0]), math.inf
+    lengths = [length(row) for row in rows]
+    usual = median_of(lengths)
+    for size in lengths:
+        gap = min(gap, relative_gap(size, lower * usual), relative_gap(size, upper * usual))
+    passing = [i for i, size in enumerate(lengths) if lower * usual <= size <= upper * usual] or [*range(n)]
+    points = [[sum(v > 0 for v in row) / d, sum(v == 0 for v in row) / d, sum(v < 0 for v in row) / d] for row in rows]
+    width = sum(sorted(distance(p, q) for q in points)[max(n // 2, 1) - 1] for p in points) / n
+    at = points
+    for _ in range(30):
+        moved = []
+        for p in at:
+            gap = min([gap, *(abs(distance(p, q) - width - 1e-9) * 1e3 for q in points)])
+            moved.append(mean([q for q in points if distance(p, q) <= width + 1e-9]))
+        at = moved
+    company = [sum(distance(p, q) <= width + 1e-9 for q in points) for p in at]
+    best = at[company.index(max(company))]
+    if any(size == max(company) and distance(p, best) > 1e-9 for p, size in zip(at, company, strict=True)):
+        gap = 0.0
+    gap = min([gap, *(abs(distance(p, best) - width - 1e-9) * 1e3 for p in at)])
+    chosen = [i for i in passing if distance(at[i], best) <= width + 1e-9] or passing
+    scaled_rows = [[v * min(1, usual / lengths[i]) if lengths[i] else v for v in rows[i]] for i in chosen]
+    return mean(scaled_rows), gap

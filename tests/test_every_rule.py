@@ -72,6 +72,7 @@ VARIANTS = [
     "ctma(base='cc(tau=2.0)')",
     "arc >> nnm >> meamed",
     "foolsgold(sharpness=3.0)",
+    "signguard(lower=0.5, upper=1.5)",
     "medianclipping >> bucketing >> onemean",
     "medianclipping(times=1.5) >> tm",
 ]
@@ -494,7 +495,7 @@ def within(value: Any, x: Any, slack: float) -> bool:
 
 ROBUST = [
     *("bulyan", "caf", "cge", "cm", "ctma", "dnc", "fltrust", "huber", "krum", "mca", "mda", "meamed", "monna"),
-    *("multikrum", "onecentre", "onemean", "rfa", "scaledfilter", "smea", "spectralfilter", "tm", "tq"),
+    *("multikrum", "onecentre", "onemean", "rfa", "scaledfilter", "signguard", "smea", "spectralfilter", "tm", "tq"),
 ]
 FOOLABLE = {"mean", "cc", "foolsgold"}
 """Mean has no defence; CC goes where a fixed radius lets it; FoolsGold looks for clones alone."""
@@ -831,6 +832,9 @@ def follow_core(core: Any, rows: Any, f: int, sent: Any, least: float = 0.0) -> 
         case "foolsgold":
             value, near = oracle.foolsgold(rows, sharpness=core.sharpness)
             margins.append(near)
+        case "signguard":
+            value, near = oracle.signguard(rows, core.lower, core.upper)
+            margins.append(near)
         case name if name in CHOOSING:
             value, near = CHOOSING[name](rows, f)
             margins.append(near)
@@ -976,7 +980,7 @@ def test_the_verdict_tells_what_became_of_each_row(text: str, n: int, d: int, se
     total = float(verdict.weights.sum()) + verdict.median_weight
     if rule.core.name() == "fltrust":
         assert total >= 0  # short rows are lengthened
-    elif any(mixer.anchors for mixer in rule.mixers) or rule.core.name() == "cc":
+    elif any(mixer.anchors for mixer in rule.mixers) or rule.core.name() in ("cc", "signguard"):
         assert -1e-9 <= total <= 1 + 1e-9
     else:
         assert total == pytest.approx(1)

@@ -127,6 +127,9 @@ def follow_core(
         case "fltrust":
             value, near = oracle.fltrust(many, oracle.cm(many))
             margins.append(near)
+        case "signguard":
+            value, near = oracle.signguard(many, core.lower, core.upper)
+            margins.append(near)
         case "ctma":
             base, near = follow_core(core.rule, rows, votes, f, sent, least)
             margins += [near, least_gap([oracle.squared(row, base) for row in voting])]

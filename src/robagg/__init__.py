@@ -47,6 +47,7 @@ from robagg.rules import (
     OneCentre,
     OneMean,
     ScaledFilter,
+    SignGuard,
     SpectralFilter,
 )
 from robagg.splits import Split
@@ -109,6 +110,7 @@ __all__ = [
     "OneCentre",
     "OneMean",
     "SMEA",
+    "SignGuard",
     "ARC",
     "MedianClipping",
 ]

@@ -19,7 +19,7 @@ from robagg.files.chunks import SMALLEST, plan_chunks, size_chunks
 
 LEAST = 4 * 12 * SMALLEST
 """Memory for twelve files, in chunks as small as they may be."""
-WHOLE = {"bulyan", "meamed"}
+WHOLE = {"bulyan", "meamed", "signguard"}
 """Rules that refuse rows that are streamed."""
 RULES = [name for name, cls in stages.classes().items() if issubclass(cls, ra.Rule) and name not in WHOLE]
 CHAINS = [

@@ -21,6 +21,7 @@ from robagg.rules.onecentre import OneCentre
 from robagg.rules.onemean import OneMean
 from robagg.rules.rfa import RFA
 from robagg.rules.scaledfilter import ScaledFilter
+from robagg.rules.signguard import SignGuard
 from robagg.rules.smea import SMEA
 from robagg.rules.spectralfilter import SpectralFilter
 from robagg.rules.tm import TM
@@ -48,6 +49,7 @@ __all__ = [
     "OneMean",
     "RFA",
     "SMEA",
+    "SignGuard",
     "ScaledFilter",
     "SpectralFilter",
     "TM",

@@ -56,4 +56,6 @@ def average_middle(passes: Passes, count: int) -> Outcome:
 def check_whole(passes: Passes) -> None:
     """Refuse rows that are streamed, or of which other ranks have columns: there is no such pass over these."""
     if type(passes).combine is not Passes.combine:
-        raise ValueError("Meamed, Bulyan, and CTMA about a rule that sorts must have whole rows in memory, got parts")
+        raise ValueError(
+            "Meamed, Bulyan, SignGuard, and CTMA about a rule that sorts must have whole rows in memory, got parts"
+        )

@@ -95,8 +95,7 @@ class Federation:
         kind = (self.device, self.w.dtype, self.random["attack"])
         self.state = begin(attack, Setup(n, f, self.flat.d, *kind, settings.momentum))
         self.last = torch.zeros_like(self.w)
-        # What each client has sent in all, for a rule that judges by that.
-        self.sums = self.w.new_zeros(n if rule.core.accumulates else 0, self.flat.d)
+        self.sums = self.w.new_zeros(n if rule.core.accumulates else 0, self.flat.d)  # what each client has sent
         # What the last round showed, in fixed places so that a captured round can write it.
         self.loss = torch.zeros((), device=self.device)
         self.tau = torch.zeros((), device=self.device, dtype=torch.float64)
@@ -141,11 +140,11 @@ class Federation:
         stack = read(self.sent if everyone else [self.sent[i] for i in asked])
         alarm = self.alarm if t is None else None
         which = slice(None) if everyone else asked
-        state = self.sums[which] if len(self.sums) else last
-        request = Request(state=state, generator=self.random["rule"], verdict=verdict, alarm=alarm)
+        before = self.sums[which] if len(self.sums) else last
+        request = Request(state=before, generator=self.random["rule"], verdict=verdict, alarm=alarm)
         stack, outcome = aggregate(self.rule, stack, request)
         if len(self.sums):
-            self.sums[which] = add_rows(stack, state)
+            self.sums[which] = add_rows(stack, before)
         value = outcome.values[0].to(self.w.dtype)
         self.w.addcmul_(value, self.rate, value=-1)
         if self.rule.core.remembers:
