@@ -17,6 +17,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from robagg import Verdict, parse
 from robagg.cli.plugins import PluginFiles, load_plugins
+from robagg.cli.threads import Threads, set_threads
+from robagg.cli.waiting import wait
 from robagg.files import aggregate_adapters, aggregate_files
 from robagg.files.chunks import Progress as Report
 
@@ -35,6 +37,7 @@ def aggregate(
     lora: Annotated[bool, typer.Option("--lora", help="the clients sent LoRA adapters, in PEFT's folders")] = False,
     rank: Annotated[int | None, typer.Option(help="with --lora: cut the result to this rank")] = None,
     seed: Annotated[int, typer.Option(help="for rules that draw")] = 0,
+    threads: Threads = None,
     plugin: PluginFiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the verdict as JSON, for programs")] = False,
 ) -> None:
@@ -49,6 +52,7 @@ def aggregate(
         robagg aggregate --lora alice bob carol -o merged --rule krum --rank 16
     """
     load_plugins(plugin)
+    set_threads(threads)
     chosen = parse(rule, f=int(f) if f is not None and f.is_integer() else f)
     claims = None if weights is None else read_weights(weights)
     more: dict[str, Any] = {
@@ -60,7 +64,8 @@ def aggregate(
     if lora:
         if base is not None:
             raise ValueError("--base must not be given with --lora: adapters are differences to their model already")
-        verdict = aggregate_adapters(paths, out, chosen, rank=rank, **more)
+        with wait("aggregating adapters"):
+            verdict = aggregate_adapters(paths, out, chosen, rank=rank, **more)
     else:
         if rank is not None:
             raise ValueError(f"--rank must come with --lora, got --rank {rank} alone")

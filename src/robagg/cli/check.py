@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from robagg.cli.plugins import PluginFiles, load_plugins
+from robagg.cli.waiting import wait
 from robagg.lab.checking import check_store
 
 
@@ -24,7 +25,8 @@ def check(
         robagg check runs/mine.jsonl --plugin my_rule.py
     """
     load_plugins(plugin)
-    result = check_store(store)
+    with wait(f"checking {store}"):
+        result = check_store(store)
     for fault in result.faults:
         typer.echo(fault, err=True)
     for note in result.notes:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from robagg._core.registry import fold, unknown
+from robagg.cli.waiting import wait
 from robagg.data import NAMES, describe, draw, fetch, load
 from robagg.data.agnews import fetch_agnews
 from robagg.splits import splits
@@ -53,7 +54,8 @@ def show_split(
 
         robagg data split digits --split "dirichlet(alpha=0.1)" --picture split.png
     """
-    dataset = load(name, data)
+    with wait(f"loading {name}"):
+        dataset = load(name, data)
     shards = splits.parse(split).split(dataset.train_y, n, f, generator=generator(seed, "split"))
     typer.echo(describe(dataset.train_y, shards, dataset.classes, f=f))
     if picture is not None:

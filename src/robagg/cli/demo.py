@@ -32,6 +32,7 @@ def demo(
     picture: Annotated[Path, typer.Option(help="where the picture of the accuracy curves goes")] = Path("demo.png"),
     rounds: Annotated[int, typer.Option(help="rounds of training")] = 400,
     workers: Annotated[int, typer.Option(help="processes at once; 0: one per core")] = 0,
+    threads: Annotated[int, typer.Option(help="threads of each run", min=1)] = 1,
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
     """Train on digits with 20 clients of which 6 are Byzantine: seven robust rules and the mean against four attacks.
@@ -49,7 +50,7 @@ def demo(
     runs = grid(rules=list(RULES), attacks=list(ATTACKS), f=F, rho=RHO, seeds=seed, settings={"rounds": rounds})
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "demo.jsonl"
-        options = Options(device="cpu", workers=workers or os.cpu_count() or 1)
+        options = Options(device="cpu", workers=workers or os.cpu_count() or 1, threads=threads)
         summary = sweep(runs, store, options=options, watcher=screen.watch(store))
         records = load(store)
     if summary.stopped:

@@ -14,6 +14,8 @@ import typer
 
 from robagg import __version__
 from robagg._core.rule import parse
+from robagg.cli.threads import Threads, set_threads
+from robagg.cli.waiting import wait
 from robagg.data import NAMES
 from robagg.data.files import is_there, locate_root
 from robagg.data.sources import SOURCES
@@ -31,6 +33,7 @@ RULES = ("tq", "nnm >> tq", "spectralfilter", "cm", "krum")
 
 def doctor(
     data: Annotated[Path | None, typer.Option(help="folder of the data; default $ROBAGG_DATA, or a cache")] = None,
+    threads: Threads = None,
 ) -> None:
     """Say what is installed, which kernels run and why not others, where the data are, and test all of it briefly.
 
@@ -41,6 +44,7 @@ def doctor(
         robagg doctor
     """
     load_entry_points()
+    set_threads(threads)
     say = typer.echo
     say(f"robagg {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     say("packages: " + ", ".join(f"{name} {find_version(name)}" for name in PACKAGES))
@@ -52,10 +56,11 @@ def doctor(
     plugins = [f"{plugin.source}" for plugin in list_plugins()]
     say(f"plugins of installed packages: {', '.join(plugins) or 'none'}")
     begin = time.perf_counter()
-    faults = check_rules(torch.device("cpu"))
-    if torch.cuda.is_available():
-        faults += check_rules(torch.device("cuda"))
-    faults += check_training()
+    with wait("testing"):
+        faults = check_rules(torch.device("cpu"))
+        if torch.cuda.is_available():
+            faults += check_rules(torch.device("cuda"))
+        faults += check_training()
     for fault in faults:
         say(f"fault: {fault}", err=True)
     seconds = time.perf_counter() - begin

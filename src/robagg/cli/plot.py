@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from robagg.cli.plugins import PluginFiles, load_plugins
+from robagg.cli.waiting import wait
 from robagg.lab.loading import flatten, read_runs
 from robagg.report import plots
 from robagg.report.measures import take_detection
@@ -40,9 +41,11 @@ def plot(
     """
     load_plugins(plugin)
     without = ("trace",) if x == "round" else ("trace", "curve")
-    contents = read_runs(store, without=without, look=None if y == "accuracy" else take_detection)
+    with wait(f"reading {store}"):
+        contents = read_runs(store, without=without, look=None if y == "accuracy" else take_detection)
     for note in contents.notes:
         typer.echo(note, err=True)
     records = [flatten(record) for record in contents.records.values()]
-    path = plots.plot(records, output, x=x, y=y, lines=lines, heatmap=heatmap, worst=worst, width=width)
+    with wait(f"drawing {output}"):
+        path = plots.plot(records, output, x=x, y=y, lines=lines, heatmap=heatmap, worst=worst, width=width)
     typer.echo(f"{path}")

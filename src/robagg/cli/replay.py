@@ -9,6 +9,8 @@ import typer
 
 from robagg import parse
 from robagg.cli.plugins import PluginFiles, load_plugins
+from robagg.cli.threads import Threads, set_threads
+from robagg.cli.waiting import wait
 from robagg.report.formats import render_rows
 from robagg.report.rounds import compare_clients, describe_rounds
 from robagg.server import check_replayable, read_journal, replay_round
@@ -19,6 +21,7 @@ def replay(
     rule: Annotated[str, typer.Option(help="the other rule, such as krum, tq, 'nnm >> krum'")],
     f: Annotated[float | None, typer.Option(help="how many may be Byzantine: 2, or a share such as 0.2")] = None,
     only: Annotated[int | None, typer.Option("--round", help="print this round's verdict by both rules")] = None,
+    threads: Threads = None,
     plugin: PluginFiles = None,
 ) -> None:
     """Show what another rule would have done in each round of a journal, without the updates.
@@ -36,13 +39,16 @@ def replay(
     load_plugins(plugin)
     other = parse(rule, f=int(f) if f is not None and f.is_integer() else f)
     check_replayable(other)
-    contents = read_journal(journal)
+    set_threads(threads)
+    with wait(f"reading {journal}"):
+        contents = read_journal(journal)
     if not contents.rounds:
         raise ValueError(f"{journal} must be a journal that holds rounds, got none")
     rounds = [report for report in contents.rounds if only is None or report.round == only]
     if not rounds:
         raise ValueError(f"--round must be a round of {journal}, got {only}")
-    again = [replay_round(report, other) for report in rounds]
+    with wait(f"replaying {len(rounds)} rounds by {other}"):
+        again = [replay_round(report, other) for report in rounds]
     if only is not None:
         for as_run, replayed in zip(rounds, again, strict=True):
             typer.echo(f"as it ran, {as_run}\n\nreplayed, {replayed}")

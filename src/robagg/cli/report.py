@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from robagg.cli.plugins import PluginFiles, load_plugins
+from robagg.cli.waiting import wait
 from robagg.report.page import write_report
 
 
@@ -30,5 +31,6 @@ def report(
         robagg report rounds.jsonl -o rounds.html
     """
     load_plugins(plugin)
-    path = write_report(store, output, title=title, data=data, labels=labels)
+    with wait(f"writing {output}"):
+        path = write_report(store, output, title=title, data=data, labels=labels)
     typer.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB): open it in a browser")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from robagg.cli.live import LiveWatcher
+from robagg.cli.waiting import wait
 from robagg.lab.command_line import Command, Option, Screen, list_options
 from robagg.lab.watcher import Watcher
 
@@ -44,6 +46,9 @@ class RichScreen(Screen):
             drawn.add_row(*(re.sub(r"\*\*(.+?)\*\*", r"[bold]\1[/]", escape(text)) for text in line))
         self.console.print(drawn)
         self.console.print()
+
+    def wait(self, text: str) -> AbstractContextManager[None]:
+        return wait(text)
 
     def watch(self, store: Path) -> Watcher:
         return LiveWatcher(self.console, store) if self.console.is_terminal else super().watch(store)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from robagg.cli.plugins import PluginFiles, load_plugins
+from robagg.cli.waiting import wait
 from robagg.lab.loading import flatten, read_runs
 from robagg.report.formats import render, render_rows
 from robagg.report.measures import take_detection
@@ -65,13 +66,14 @@ def show(
     """
     load_plugins(plugin)
     if tell_kind(store) == "journal":
-        journal = read_journal(store)
+        with wait(f"reading {store}"):
+            journal = read_journal(store)
         _note(f"{journal.strange} lines that are no round were skipped" if journal.strange else "")
         typer.echo(_show_clients(describe_rounds(journal.rounds), summarise_clients(journal.rounds), form.value))
         return
-    contents = read_runs(
-        store, without=("trace", "curve"), look=take_detection if measure or "measure" in (rows, columns) else None
-    )
+    look = take_detection if measure or "measure" in (rows, columns) else None
+    with wait(f"reading {store}"):
+        contents = read_runs(store, without=("trace", "curve"), look=look)
     for note in contents.notes:
         _note(note)
     records = [flatten(record) for record in contents.records.values()]

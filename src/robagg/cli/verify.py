@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from robagg.cli.waiting import wait
 from robagg.server import verify_journal
 from robagg.server.journal import read_hash, read_journal, read_last
 
@@ -23,7 +24,8 @@ def verify(
 
         robagg verify rounds.jsonl --head 215caced6426bc2b6b297a15af151e39ec8f03d85ba26010dac740508ee4f79a
     """
-    faults = verify_journal(journal, head=head)
+    with wait(f"checking {journal}"):
+        faults = verify_journal(journal, head=head)
     for fault in faults:
         typer.echo(fault, err=True)
     if faults:

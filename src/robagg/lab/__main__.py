@@ -43,7 +43,9 @@ def sweep(
     for note in planned.notes:
         screen.say(f"note: {note}")
     if dry_run:
-        screen.say("\n".join(format_estimate(estimate(planned.runs, planned.store, options, retry=retry))))
+        with screen.wait("timing a few rounds"):
+            known = estimate(planned.runs, planned.store, options, retry=retry)
+        screen.say("\n".join(format_estimate(known)))
         return 0
     summary = run_sweep(
         planned.runs,

@@ -10,6 +10,7 @@ import argparse
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -39,6 +40,10 @@ class Screen:
     def table(self, title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
         """Texts under a head; the first column is names, the others are values."""
         self.say(align(title, head, lines) + "\n")
+
+    def wait(self, text: str) -> AbstractContextManager[None]:
+        """A sign of life while something goes on that has no steps to count."""
+        return nullcontext()
 
     def watch(self, store: Path) -> Watcher:
         """What follows the runs whose records go to the store."""

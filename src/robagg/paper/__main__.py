@@ -72,18 +72,23 @@ def paper(
     workers = workers or ((os.cpu_count() or 1) if quick else 1)
     options = Options("cpu" if quick else device, None if data is None else str(data), threads, workers)
     if dry_run:
-        screen.say("\n".join(format_estimate(foresee(experiment, plan, place, options, say=screen.say))))
+        notes: list[str] = []
+        with screen.wait("timing a few rounds"):
+            known = foresee(experiment, plan, place, options, say=notes.append)
+        screen.say("\n".join([*notes, *format_estimate(known)]))
         return 0
     summary = None
     if not no_run:
         summary = perform(experiment, plan, place, options, watcher=screen.watch(place), say=screen.say)
         screen.say("\n".join(format_summary(summary)))
-    board = gather(experiment, plan, place)
+    with screen.wait(f"reading {place}"):
+        board = gather(experiment, plan, place)
     if not board.cells:
         raise FileNotFoundError(f"there are no runs of {experiment.name} in {place}")
     show_board(screen, board)
     if out is not None:
-        pictures = draw_board(board, out)
+        with screen.wait("drawing figures"):
+            pictures = draw_board(board, out)
         texts = {f"{board.name}.md": write_page(board, pictures), f"{board.name}.tex": write_latex(board)}
         write_texts(screen, out, texts, pictures)
     return 0 if summary is None else summary.status
@@ -114,7 +119,8 @@ def show_board(screen: Screen, board: Board) -> None:
 def show_computed(screen: Screen, computation: Computation, quick: bool, out: Path | None) -> None:
     """Compute what needs no training, and show it."""
     draws = computation.quick_draws if quick else computation.draws
-    done = computation.compute(draws)
+    with screen.wait(f"computing {computation.name}"):
+        done = computation.compute(draws)
     title = computation.title + (f" [QUICK LOOK, {draws} draws]" if quick and computation.draws > 1 else "")
     screen.table(title, done.head, done.lines)
     show_findings(screen, done.findings)

@@ -82,7 +82,9 @@ def profile(
     files = tuple(str(file.resolve()) for file in plugin or [])
     options = Options("cpu" if quick else device, None if data is None else str(data), threads, workers, files)
     if dry_run:
-        screen.say("\n".join(format_estimate(estimate(propose(asked, Store(place).read().records), place, options))))
+        with screen.wait("timing a few rounds"):
+            known = estimate(propose(asked, Store(place).read().records), place, options)
+        screen.say("\n".join(format_estimate(known)))
         screen.say("then the strengths near the worst, and the worst ones with the other seeds")
         return 0
     status = 0
@@ -96,7 +98,8 @@ def profile(
 
 def show(screen: Screen, asked: Profile, place: Path, out: Path | None, *, quick: bool) -> None:
     """The tables of a profile; with a folder, its page and figures."""
-    found = gather(asked, Store(place).read().records)
+    with screen.wait(f"reading {place}"):
+        found = gather(asked, Store(place).read().records)
     if not found.points:
         raise FileNotFoundError(f"there are no runs of this profile in {place}")
     screen.say("")
@@ -105,7 +108,8 @@ def show(screen: Screen, asked: Profile, place: Path, out: Path | None, *, quick
     for note in (*NOTES, f"records are in {place}; robagg show and robagg report read them"):
         screen.say(note)
     if out is not None:
-        figures = draw_families(found, out)
+        with screen.wait("drawing figures"):
+            figures = draw_families(found, out)
         page = out / f"{place.stem}.md"
         page.write_text(write_page(found, [path.name for path in figures], quick=quick), encoding="utf-8")
         screen.say("written: " + ", ".join(map(str, (page, *figures))))
