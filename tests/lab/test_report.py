@@ -204,7 +204,9 @@ def test_records_are_flat_enough_for_pandas(tmp_path: Path) -> None:
             0.1,
             4,
         )
-        assert not any(isinstance(value, dict) for name, value in flat.items() if name not in ("trace", "plugins"))
+        assert not any(
+            isinstance(value, dict) for name, value in flat.items() if name not in ("trace", "plugins", "metrics")
+        )
     assert [flat["rho"] for flat in rows] == [0.2, 1.0]
     pandas = pytest.importorskip("pandas", reason="pandas is nobody's dependency here")
     frame = pandas.DataFrame(rows)

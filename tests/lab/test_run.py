@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -64,6 +65,51 @@ def test_a_field_that_came_later_leaves_the_keys_before_it() -> None:
         Run(rule="tq", f=4, task=task) for task in ("cifar10", "cifar10(border='mean')", "cifar10(border='black')")
     )
     assert stated.key == mean.key != black.key
+
+
+def test_a_setting_that_came_later_leaves_the_keys_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Run(rule="tq")
+    assert plain.key == "d3b969a3488ae7a826678184"
+    for name, value in (("weight_decay", 0), ("client_optimiser", None), ("server_optimiser", None), ("root", 0)):
+        assert Run(rule="tq", settings={name: value}).key == plain.key, name
+    later = [{"weight_decay": 0.1}, {"server_optimiser": "adam"}, {"server_optimiser": "adam(lr=1.0)"}, {"root": 9}]
+    assert len({run.key for run in [plain, *(Run(rule="tq", settings=one) for one in later)]}) == 5
+
+
+def test_an_optimiser_has_one_spelling() -> None:
+    texts = ("Adam-W(weight_decay=0.1, betas=(0.9, 0.9))", "adamw( betas = (0.9, 0.9), weight_decay=0.1 )")
+    runs = {Run(rule="tq", settings={"client_optimiser": text, "momentum": 0}) for text in texts}
+    assert len({run.key for run in runs}) == len(runs) == 1
+    run = runs.pop()
+    assert Run.from_json(run.to_json()) == run
+    assert dict(run.settings)["client_optimiser"] == "adamw(betas=(0.9, 0.9), weight_decay=0.1)"
+
+
+def test_a_function_is_for_tasks_and_not_for_the_settings_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    import dataclasses
+
+    from robagg.tasks import Digits
+
+    with pytest.raises(ValueError, match="schedule must be text or numbers, which a store can hold, got the function"):
+        Run(rule="tq", settings={"schedule": lambda t: 0.5})
+    plain = Run(rule="tq").key
+    keys = []
+    for make in (lambda t: 0.5, lambda t: 0.5):
+        monkeypatch.setattr(Digits, "settings", dataclasses.replace(Digits.settings, schedule=make))
+        run = Run(rule="tq", settings={"rounds": 3})
+        assert json.loads(run.to_json())["settings"] == {"rounds": 3}
+        keys.append(run.key)
+    assert keys[0] == keys[1] != plain, "the source of a plugin's function is in its key"
+
+
+def test_schedules_are_an_axis_by_name_and_by_points() -> None:
+    for schedules, count in (
+        ("cosine", 1),
+        (["cosine", "linear"], 2),
+        ([[0.5, 0.1]], 1),
+        ([[[0.5, 0.1]], "linear"], 2),
+    ):
+        assert len(grid(rules="tq", settings={"schedule": schedules})) == count
 
 
 def test_whole_numbers_for_floats_are_the_same_run() -> None:

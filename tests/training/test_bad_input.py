@@ -22,7 +22,7 @@ def make_clients(n: int = 5) -> list[Pair]:
 
 def train(clients: Any, **given: Any) -> ra.Result:
     torch.manual_seed(0)
-    return ra.train(nn.Linear(4, 3), clients, "tq", "ipm", f=1, rounds=2, device="cpu", **given)
+    return ra.train(nn.Linear(4, 3), clients, "tq", "ipm", **{"f": 1, "rounds": 2, "device": "cpu"} | given)
 
 
 @pytest.mark.parametrize("wrap", [lambda pair: TensorDataset(*pair), lambda pair: DataLoader(TensorDataset(*pair), 7)])
@@ -50,7 +50,23 @@ def test_a_mode_without_gradients_around_it_does_not_matter(mode: Any) -> None:
         ((), {"loss": lambda output, _: output**2}, "the loss of a batch must be one number, got shape"),
         ((), {"seed": "a"}, "seed must be a whole number from 0 on, got 'a'"),
         ((), {"seed": -1}, "seed must be a whole number from 0 on, got -1"),
-        ((), {"schedule": [(10, 0.1)]}, "schedule must be .share of the rounds from 0 to 1, factor. pairs"),
+        (
+            (),
+            {"schedule": [(10, 0.1)]},
+            "schedule must be .point, factor. pairs .* one of the rounds 1 to 1, .* got ..10",
+        ),
+        ((), {"schedule": [(-1, 0.1)]}, "schedule must be .point, factor. pairs .* from 0 to below 1 .* got ..-1, 0.1"),
+        (
+            (),
+            {"schedule": [(1.5, 0.1)], "rounds": 9},
+            "one of the rounds 1 to 8, or one of cosine, linear, or a function",
+        ),
+        ((), {"schedule": "cubic"}, "schedule must be .point, factor. pairs .*, got 'cubic'"),
+        (
+            (),
+            {"schedule": lambda t: None},
+            "the schedule must give a factor of the rate as a number, got None for round 0",
+        ),
     ],
 )
 def test_what_cannot_be_trained_is_a_sentence(change: Any, given: Any, sentence: str) -> None:

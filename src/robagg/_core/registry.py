@@ -25,8 +25,8 @@ from robagg._core.alias import Alias
 _CONSTANTS = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "none": None}
 
 LATER = {"later": True}
-"""Metadata of a field of a named thing that came after results had been stored: at its default it is no part of their
-keys. (Settings are all in them.)"""
+"""Metadata of a field of a named thing, or of `Settings`, that came after results had been stored: at its default it is
+no part of their keys."""
 
 REVISED = {"revised": True}
 """Metadata of a field that chooses between what was and what a revision made of it: keys have the revision instead."""

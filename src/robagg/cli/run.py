@@ -40,6 +40,15 @@ def run(
     rate: Annotated[float | None, typer.Option(help="learning rate")] = None,
     local_steps: Annotated[int | None, typer.Option(help="steps a client makes before it sends")] = None,
     share: Annotated[float | None, typer.Option(help="share of the clients asked in each round")] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help='of the rate: cosine, linear, or points and factors, "0.5:0.1, 300:0.1"')
+    ] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="of the clients")] = None,
+    client_optimiser: Annotated[
+        str | None, typer.Option(help='of torch.optim, such as "adamw(weight_decay=0.01)"; with --momentum 0')
+    ] = None,
+    server_optimiser: Annotated[str | None, typer.Option(help="of torch.optim, such as adam")] = None,
+    root: Annotated[int | None, typer.Option(help="training samples that the server keeps, for fltrust, monna")] = None,
     evaluate_every: Annotated[int | None, typer.Option(help="rounds between evaluations")] = None,
     seed: Annotated[int, typer.Option()] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
@@ -68,6 +77,11 @@ def run(
         "rate": rate,
         "local_steps": local_steps,
         "share": share,
+        "schedule": None if schedule is None else read_schedule(schedule),
+        "weight_decay": weight_decay,
+        "client_optimiser": client_optimiser,
+        "server_optimiser": server_optimiser,
+        "root": root,
         "evaluate_every": evaluate_every,
     }
     settings = what.settings.change({k: v for k, v in given.items() if v is not None})
@@ -97,6 +111,20 @@ def run(
         typer.echo(json.dumps(summarise(result, federation.flat.d)))
     else:
         show_result(console, result, count, f)
+
+
+def read_schedule(text: str) -> str | tuple[tuple[float, float], ...]:
+    """A schedule's name, or its points and factors.
+
+    >>> read_schedule("0.5:0.1, 300:0.1"), read_schedule("cosine")
+    (((0.5, 0.1), (300.0, 0.1)), 'cosine')
+    """
+    if ":" not in text:
+        return text
+    try:
+        return tuple((float(at), float(factor)) for at, factor in (pair.split(":") for pair in text.split(",")))
+    except ValueError as error:
+        raise ValueError(f'schedule must be written as "0.5:0.1, 300:0.1" or by name, got {text!r}') from error
 
 
 @contextmanager

@@ -96,9 +96,14 @@ def _combine(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
         raise ValueError(f"settings must be given by name, such as {{rounds = 50}}, got {settings!r}")
     axes = []
     for name, given in settings.items():
-        single = name == "schedule" and _depth(given) < 3
+        single = name == "schedule" and _depth(given) < 3 and not _has_text(given)
         axes.append([(name, value) for value in ([given] if single else _list(name, given))])
     return [dict(chosen) for chosen in itertools.product(*axes)]
+
+
+def _has_text(value: Any) -> bool:
+    """Whether it is a list of schedules of which one is named."""
+    return isinstance(value, Sequence) and not isinstance(value, str) and any(isinstance(item, str) for item in value)
 
 
 def _depth(value: Any) -> int:

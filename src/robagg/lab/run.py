@@ -132,7 +132,7 @@ class Run:
             "attack": spell(attack, full=True),
             "split": spell(split, full=True),
             "numbers": [self.n, self.f, self.seed],
-            "settings": dataclasses.asdict(self.effective),
+            "settings": identify(self.effective),
             "plugins": self.plugins,
         }
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
@@ -196,6 +196,22 @@ def spell_revised(stage: Stage, front: Sequence[Stage]) -> str:
     return f"{spell(stage, full=True)} revision {revision}" if revision else spell(stage, full=True)
 
 
+def identify(settings: Settings) -> dict[str, Any]:
+    """All settings as a key has them: without those that came later, at their default; a task's functions by name.
+
+    >>> sorted(identify(Settings()).keys() ^ identify(Settings(weight_decay=0.1)).keys())
+    ['weight_decay']
+    """
+    values = dataclasses.asdict(settings)
+    for field in dataclasses.fields(settings):
+        value = values[field.name]
+        if field.metadata.get("later") and value == field.default:
+            del values[field.name]
+        elif callable(value):  # its source is in the key of the plugin that has it
+            values[field.name] = getattr(value, "__qualname__", type(value).__qualname__)
+    return values
+
+
 def shorten(rule: str, f: int) -> str:
     """A rule's text without the f that is the run's anyway.
 
@@ -224,5 +240,10 @@ def _plain(value: Any, kind: Any) -> Any:
 def _differences(defaults: Settings, given: dict[str, Any]) -> Overrides:
     kinds = {field.name: field.type for field in dataclasses.fields(Settings)}
     plain = {name: _plain(value, kinds.get(name)) for name, value in given.items()}
-    defaults.change(plain)  # says what is no setting, or no value of one
-    return tuple(sorted((name, value) for name, value in plain.items() if value != getattr(defaults, name)))
+    changed = defaults.change(plain)  # says what is no setting, or no value of one
+    for name, value in plain.items():
+        if callable(value):
+            raise ValueError(f"{name} must be text or numbers, which a store can hold, got the function {value!r}")
+    return tuple(
+        sorted((name, getattr(changed, name)) for name in plain if getattr(changed, name) != getattr(defaults, name))
+    )

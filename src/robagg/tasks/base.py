@@ -78,6 +78,8 @@ def federate(
     if not isinstance(model, nn.Module):
         raise PluginError(f"{task}: build must return a torch.nn.Module, got {describe(model)}")
     dataset = _cast(dataset, find_dtype(model))
+    chosen = settings or task.settings
+    dataset, root_data = put_aside(dataset, chosen.root, seed)
     with Attribution(split, "split"):
         shards = split.split(dataset.train_y, n, f, generator=generator(seed, "split"))
     federation = Federation(
@@ -88,12 +90,25 @@ def federate(
         f=f,
         loss=LOSSES[task.loss],
         classes=dataset.classes,
-        settings=settings or task.settings,
+        settings=chosen,
         augment=task.transform,
+        root=root_data,
         seed=seed,
         device=choose_device(device),
     )
     return federation, dataset
+
+
+def put_aside(dataset: Dataset, count: int, seed: int) -> tuple[Dataset, tuple[Tensor, Tensor] | None]:
+    """The data set without so many of its training samples, drawn by the seed, and these: what the server holds."""
+    if not count:
+        return dataset, None
+    x, y = dataset.train_x, dataset.train_y
+    if count >= len(y):
+        raise ValueError(f"root must leave the clients some of the {len(y)} training samples, got {count}")
+    order = torch.randperm(len(y), generator=generator(seed, "root"))
+    own, rest = order[:count], order[count:].sort().values
+    return replace(dataset, train_x=x[rest], train_y=y[rest]), (x[own], y[own])
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ from robagg.training.gradients.looped import Loss
 from robagg.training.metrics import Metric
 from robagg.training.settings import Settings
 from robagg.training.trace import Trace, unpack_weights
-from robagg.training.trainer import Loop, Progress, Result
+from robagg.training.trainer import Callback, Loop, Progress, Result
 
 LOSSES: dict[str, Loss] = {
     "cross_entropy": nn.functional.cross_entropy,
@@ -35,6 +35,7 @@ def train(
     *,
     f: int = 0,
     test: tuple[Any, Any] | None = None,
+    root: tuple[Any, Any] | None = None,
     loss: str | Loss = "cross_entropy",
     classes: int | None = None,
     augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
@@ -42,6 +43,7 @@ def train(
     device: str | torch.device = "auto",
     progress: Progress | None = None,
     metrics: Mapping[str, Metric] | None = None,
+    callback: Callback | None = None,
     **settings: Any,
 ) -> Result:
     """Train a model over clients of which the last f are Byzantine.
@@ -54,6 +56,8 @@ def train(
         attack: what the last f clients do, or its text.
         f: how many clients are Byzantine.
         test: (x, y) for the accuracy.
+        root: (x, y), or a Dataset or a DataLoader: clean data that the server holds. In each round it computes what an
+            honest client with them would send, for rules that measure to a row that is trusted (FLTrust, MoNNA).
         loss: "cross_entropy", "nll", or a function of (output, y), which several threads may call at a time.
         classes: number of labels; None: one more than the largest label.
         augment: a function of (batch, generator).
@@ -63,6 +67,8 @@ def train(
         metrics: your own measures by name, each a function of the model, in evaluation mode, and the test set (or None)
             that gives a number or a list of numbers. They are called once before the first round, so that what cannot
             be measured raises then, and after the last. `Result.metrics` has them beside those that are built in.
+        callback: called after each round with its number from 0, the model, in evaluation mode, and the verdict on all
+            clients. On a GPU rounds take longer with one.
         settings: the fields of `Settings`: rounds, batch, momentum, rate, schedule, local_steps, share, ...
 
     Example:
@@ -73,7 +79,7 @@ def train(
         True
     """
     dtype = find_dtype(model)
-    data = [_read_client(i, client, dtype) for i, client in enumerate(clients)]
+    data = [_read_client(f"client {i}", client, dtype) for i, client in enumerate(clients)]
     if not data:
         raise ValueError("clients must be one or more, got none")
     if isinstance(loss, str) and loss not in LOSSES:
@@ -92,16 +98,17 @@ def train(
         classes=classes or 1 + largest,
         settings=Settings().change(settings),
         augment=augment,
+        root=None if root is None else _read_client("root", root, dtype),
         seed=seed,
         device=choose_device(device),
     )
     held = None if test is None else (_read(test[0], dtype), _read_labels(test[1], dtype))
     if held is not None and held[1].is_floating_point():
         raise ValueError(f"labels of the test set must be whole numbers, got {held[1].dtype}")
-    return Loop(federation, held, progress=progress, metrics=metrics).run()
+    return Loop(federation, held, progress=progress, metrics=metrics, callback=callback).run()
 
 
-def _read_client(i: int, client: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _read_client(name: str, client: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """What a client holds, as tensors: a pair, or all samples of a data set or of what a loader gives in one pass."""
     if isinstance(client, DataLoader):
         x, y = _join(torch.cat, [*client])
@@ -111,7 +118,7 @@ def _read_client(i: int, client: Any, dtype: torch.dtype) -> tuple[Tensor, Tenso
         x, y = client
     else:
         got = f"{len(client)} parts" if isinstance(client, tuple | list) else type(client).__name__
-        raise ValueError(f"client {i} must be (x, y), a Dataset or a DataLoader, got {got}")
+        raise ValueError(f"{name} must be (x, y), a Dataset or a DataLoader, got {got}")
     return _read(x, dtype), _read_labels(y, dtype)
 
 
@@ -151,6 +158,7 @@ def choose_device(device: str | torch.device) -> torch.device:
 
 __all__ = [
     "LOSSES",
+    "Callback",
     "Clients",
     "Federation",
     "Loop",

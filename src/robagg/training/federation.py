@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +12,9 @@ from robagg._core.aggregate import Request, aggregate
 from robagg._core.checks import is_whole
 from robagg._core.contract import Attribution
 from robagg._core.history import add_rows
-from robagg._core.outcome import Outcome, Treatment
 from robagg._core.rule import Rule
 from robagg._core.stack import read
+from robagg._core.tolerance import QuorumError
 from robagg.attacks.base import Attack, Setup, View, begin, play
 from robagg.kernels.devices import on
 from robagg.models import batchnorm
@@ -27,6 +26,9 @@ from robagg.training.gradients.choose import choose_engine
 from robagg.training.gradients.looped import Loss, Work
 from robagg.training.gradients.protocol import Engine
 from robagg.training.momenta import Momenta
+from robagg.training.noted import Noted
+from robagg.training.optimisers import Make, Optimiser
+from robagg.training.root import Root
 from robagg.training.settings import Settings
 from robagg.training.shards import Shards
 
@@ -49,6 +51,7 @@ class Federation:
         classes: int,
         settings: Settings,
         augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
+        root: tuple[Tensor, Tensor] | None = None,
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
@@ -78,88 +81,97 @@ class Federation:
         self.active = [*range(self.h), *(self.h + k for k in self.wanting)]
         self.rate = torch.tensor(settings.rate, device=self.device, dtype=self.w.dtype)
         with on(self.device):
-            work = Work(loss, settings.local_steps, self.rate)
+            work = Work(loss, settings.local_steps, self.rate, settings.weight_decay)
             try:
                 self.gradients: Engine = choose_engine(
-                    self.model, self.flat, self.w, work, shards=self.shards, precision=settings.precision
+                    *(self.model, self.flat, self.w, work),
+                    shards=self.shards,
+                    precision=settings.precision,
+                    walks=settings.client_optimiser is not None and settings.local_steps > 1,
                 )
             except Exception as error:
                 first = self.shards.offsets
                 raise name_client(
                     self.model, loss, self.active, self.shards.x[first], self.shards.y[first], error
                 ) from error
-        self.momenta = Momenta(self.flat, self.w, n, f, settings.momentum, wanted=bool(self.wanting))
+        self.optimisers: list[Optimiser] = []
+        each = {i: own for i in self.active if (own := self._equip(settings.client_optimiser)) is not None}
+        self.momenta = Momenta(self.flat, self.w, n, f, settings.momentum, wanted=bool(self.wanting), optimisers=each)
         self.sent = self.momenta.sent
-        purposes = ("batches", "attack", "rule", "augment")
+        self.server = self._equip(settings.server_optimiser)
+        self.root: Root | None = None
+        if root is not None and any("root" in stage.anchors for stage in rule.stages):
+            optimiser = self._equip(settings.client_optimiser)
+            self.root = Root(root, self.flat, self.w, settings.momentum, optimiser)
+        purposes = ("batches", "attack", "rule", "augment", *(["root"] if self.root else []))
         self.random = {name: seeds.generator(seed, name, self.device) for name in purposes}
         kind = (self.device, self.w.dtype, self.random["attack"])
         self.state = begin(attack, Setup(n, f, self.flat.d, *kind, settings.momentum))
         self.last = torch.zeros_like(self.w)
         self.sums = self.w.new_zeros(n if rule.core.accumulates else 0, self.flat.d)  # what each client has sent
-        # What the last round showed, in fixed places so that a captured round can write it.
-        self.loss = torch.zeros((), device=self.device)
-        self.tau = torch.zeros((), device=self.device, dtype=torch.float64)
-        self.weights = torch.zeros(n, device=self.device, dtype=torch.float64)
-        self.dropped = torch.zeros(n, device=self.device, dtype=torch.bool)
-        self.reach = torch.zeros(n, device=self.device, dtype=torch.float64)
+        self.noted = Noted(n, self.device)
         self.alarm = torch.zeros((), device=self.device, dtype=torch.bool)
         self.asks = torch.Generator().manual_seed(seeds.derive(seed, "asked"))
         self.dropout_seed = seeds.derive(seed, "dropout")
-        self.has_tau = False
+
+    def _equip(self, make: Make | None) -> Optimiser | None:
+        """An optimiser on the shared weights, if one is wanted."""
+        if make is None:
+            return None
+        self.optimisers.append(Optimiser(make, self.flat, self.w, self.settings.rate))
+        return self.optimisers[-1]
+
+    def set_rate(self, rate: float) -> None:
+        """The learning rate of the next rounds."""
+        self.rate.fill_(rate)
+        for optimiser in self.optimisers:
+            optimiser.set_rate(rate)
+
+    @property
+    def captures(self) -> bool:
+        """Whether a round may be one CUDA graph: nothing in it asks the host."""
+        asks = self.asked_count < self.n or not all(stage.captures for stage in self.rule.stages)
+        return self.device.type == "cuda" and not asks and not self.optimisers
 
     def round(self, t: int | None, *, verdict: bool) -> None:
         """One round; t is None inside a captured one, which does not know its number."""
         asked = self._ask()
-        honest = [i for i in asked if i < self.h]
-        byzantine = [i for i in asked if i >= self.h]
         losses, statistics = self._compute(asked)
-        self.loss.copy_(losses.mean())
-        everyone = len(asked) == self.n
+        self.noted.loss.copy_(losses.mean())
         last = self.last if self.rule.core.remembers else None
-        if byzantine:
-            seen = self.sent[: self.h] if everyone else self.sent[honest]
-            own = self.momenta.own if self.wanting else None
-            own = own if own is None or everyone else own[[i - self.h for i in byzantine]]
-            view = View(
-                seen,
-                own,
-                n=len(asked),
-                f=len(byzantine),
-                generator=self.random["attack"],
-                clients=None if everyone else tuple(i - self.h for i in byzantine),
-                round=t,
-                rule=self.rule,
-                last=last,
-            )
-            rows, state = play(self.attack, view, self.state)
-            for name, value in state.items():
-                self.state[name].copy_(value)
-            self.sent[self.h :].copy_(rows) if everyone else self.sent.index_copy_(
-                0, torch.tensor(byzantine, device=self.device), rows
-            )
-        stack = read(self.sent if everyone else [self.sent[i] for i in asked])
+        if asked[-1] >= self.h:
+            self._attack(asked, t, last)
+        root = None if self.root is None else self._compute_root(self.root, asks=t is not None)
+        stack = read(self.sent if len(asked) == self.n else [self.sent[i] for i in asked])
         alarm = self.alarm if t is None else None
-        which = slice(None) if everyone else asked
+        which = slice(None) if len(asked) == self.n else asked
         before = self.sums[which] if len(self.sums) else last
-        request = Request(state=before, generator=self.random["rule"], verdict=verdict, alarm=alarm)
+        request = Request(state=before, generator=self.random["rule"], verdict=verdict, alarm=alarm, root=root)
         stack, outcome = aggregate(self.rule, stack, request)
         if len(self.sums):
             self.sums[which] = add_rows(stack, before)
         value = outcome.values[0].to(self.w.dtype)
-        self.w.addcmul_(value, self.rate, value=-1)
+        if self.server is None:
+            self.w.addcmul_(value, self.rate, value=-1)
+        else:
+            self.server.step(self.flat.views(value).values())
         if self.rule.core.remembers:
             self.last.copy_(value)
         if len(self.running):
-            rows = statistics if self.settings.statistics == "median" else statistics[: len(honest)]
+            honest = sum(i < self.h for i in asked)
+            rows = statistics if self.settings.statistics == "median" else statistics[:honest]
             how = "mean" if self.settings.statistics == "batch" else self.settings.statistics
             self.running.copy_(batchnorm.update(self.running, rows, how, self.pace))
-        if verdict and outcome.weights is not None:
-            self._note([asked[k] for k in stack.kept], asked, outcome.weights, outcome)
+        if verdict:
+            self.noted.note(asked, stack, outcome)
 
     @property
     def notes(self) -> list[str]:
         """What people should know of how it is computed."""
-        return [] if self.gradients.note is None else [self.gradients.note]
+        notes = [] if self.gradients.note is None else [self.gradients.note]
+        if self.device.type == "cuda" and self.optimisers:
+            notes.append("a round is not one CUDA graph: torch's optimisers ask the host")
+        return notes
 
     def _ask(self) -> list[int]:
         """Who takes part in this round; at least one of them honest, for the attackers to look at."""
@@ -177,74 +189,57 @@ class Federation:
         if len(busy) < len(self.active):
             at = at[[self.active.index(i) for i in busy]]
         x, y = self.shards.x[at], self.shards.y[at]
-        if self.augment is not None:
-            x = self.augment(x, self.random["augment"])
         self.momenta.busy = busy
         try:
-            losses, statistics = self.gradients.fill(x, y, self.momenta)
+            losses, statistics = self._fill(x, y, self.momenta, self.random["augment"])
         except Exception as error:
             raise name_client(self.model, self.loss_of, busy, x, y, error) from error
         return losses[: sum(i < self.h for i in busy)], statistics
 
-    def _note(self, who: list[int], asked: list[int], weights: Tensor, outcome: Outcome) -> None:
-        """Lay down what the rule made of those who were heard in this round."""
-        out = weights == 0 if outcome.outside is None or outcome.treatment is Treatment.CLIPPED else outcome.outside
-        reach = torch.full_like(weights, torch.nan) if outcome.reach is None else outcome.reach
-        if len(who) == self.n:
-            self.weights.copy_(weights)
-            self.dropped.copy_(out)
-            self.reach.copy_(reach)
+    def _compute_root(self, root: Root, *, asks: bool) -> Tensor:
+        """(d,) The row that is trusted."""
+        source = self.random["root"]
+        self._fill(*root.draw(self.settings.batch * self.settings.local_steps, source), root.momenta, source)
+        if asks and not bool(torch.isfinite(root.row).all()):
+            raise QuorumError("the row of the root data is not finite")
+        return root.row
+
+    def _fill(self, x: Tensor, y: Tensor, momenta: Momenta, source: torch.Generator) -> tuple[Tensor, Tensor]:
+        """What batches x (clients, steps*b, ...), y make of the momenta; losses (clients,), statistics (clients, s)."""
+        x = x if self.augment is None else self.augment(x, source)
+        found = self.gradients.fill(x, y, momenta)
+        if self.settings.local_steps == 1:
+            momenta.walk()
+        return found
+
+    def _attack(self, asked: list[int], t: int | None, last: Tensor | None) -> None:
+        """What the Byzantine clients among those asked send, into the last rows."""
+        honest, byzantine = ([i for i in asked if (i < self.h) == side] for side in (True, False))
+        everyone = len(asked) == self.n
+        own = self.momenta.own if self.wanting else None
+        view = View(
+            self.sent[: self.h] if everyone else self.sent[honest],
+            own if own is None or everyone else own[[i - self.h for i in byzantine]],
+            n=len(asked),
+            f=len(byzantine),
+            generator=self.random["attack"],
+            clients=None if everyone else tuple(i - self.h for i in byzantine),
+            round=t,
+            rule=self.rule,
+            last=last,
+        )
+        rows, state = play(self.attack, view, self.state)
+        for name, value in state.items():
+            self.state[name].copy_(value)
+        if everyone:
+            self.sent[self.h :].copy_(rows)
         else:
-            self.weights.fill_(torch.nan)
-            self.weights[asked] = 0
-            self.weights[who] = weights
-            self.dropped.fill_(True)
-            self.dropped[who] = out
-            self.reach.fill_(torch.nan)
-            self.reach[who] = reach
-        self.has_tau = outcome.tau is not None
-        if outcome.tau is not None:
-            self.tau.copy_(outcome.tau)
+            self.sent.index_copy_(0, torch.tensor(byzantine, device=self.device), rows)
 
     def score(self, test: tuple[Tensor, Tensor], loss: Loss | None = None) -> Score:
         """What the model makes of labelled samples on the federation's device."""
         batchnorm.apply(self.model, self.running)
         return score(self.model, test, loss, by_batch=self.settings.statistics == "batch")
 
-    def _kept(self) -> dict[str, Tensor]:
-        """The tensors that the next rounds depend on, by names that no attack's own can meet."""
-        own = {f"state.{name}": value for name, value in self.state.items()}
-        # A forward pass may change buffers, such as a spectral norm's.
-        own |= {f"buffer.{name}": value for name, value in self.model.named_buffers()}
-        return own | {name: getattr(self, name) for name in ("w", "sent", "last", "running", "sums")}
-
     def finite(self) -> bool:
         return bool(torch.isfinite(self.w).all())
-
-    def snapshot(self) -> dict[str, Any]:
-        """All that the next rounds depend on, for going back."""
-        random = {name: g.get_state() for name, g in self.random.items()} | {"asks": self.asks.get_state()}
-        random["dropout"] = (
-            torch.get_rng_state() if self.device.type == "cpu" else torch.cuda.get_rng_state(self.device)
-        )
-        return {"tensors": {name: value.clone() for name, value in self._kept().items()}, "random": random}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        kept = self._kept()
-        for name, value in saved["tensors"].items():
-            place = kept.get(name)
-            fits = place is not None and (place.shape, place.dtype) == (value.shape, value.dtype)
-            if fits or not name.startswith("buffer."):
-                kept[name].copy_(value)  # in place, where a captured round writes
-            else:  # a forward pass makes it again, in whatever size it needs
-                owner, _, own = name.removeprefix("buffer.").rpartition(".")
-                self.model.get_submodule(owner).register_buffer(own, value.to(self.device, copy=True))
-        random = saved["random"]
-        for name, g in self.random.items():
-            g.set_state(random[name])
-        self.asks.set_state(random["asks"])
-        if self.device.type == "cpu":
-            torch.set_rng_state(random["dropout"])
-        else:
-            torch.cuda.set_rng_state(random["dropout"], self.device)

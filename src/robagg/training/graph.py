@@ -6,11 +6,12 @@ import torch
 
 from robagg._core.cuda_graph import apart, make_stream, undisturbed
 from robagg.training.federation import Federation
+from robagg.training.snapshot import restore, save
 
 
 def capture(federation: Federation) -> dict[bool, torch.cuda.CUDAGraph]:
     """The round as a CUDA graph, without and with the verdict; the federation is left as it was."""
-    saved = federation.snapshot()
+    saved = save(federation)
     graphs = {}
     with apart(federation.device):
         for verdict in (False, True):
@@ -26,5 +27,5 @@ def capture(federation: Federation) -> dict[bool, torch.cuda.CUDAGraph]:
                 federation.round(None, verdict=verdict)
             pool = graph.pool()
             graphs[verdict] = graph
-    federation.restore(saved)
+    restore(federation, saved)
     return graphs

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import torch
@@ -51,16 +52,22 @@ def measure(
 def measure_own(
     federation: Federation, test: tuple[Tensor, Tensor] | None, metrics: Mapping[str, Metric]
 ) -> dict[str, Value]:
-    """What a user's own functions give; they leave the model and torch's generators as they were."""
+    """What a user's own functions give."""
     if not metrics:
         return {}
+    with at_rest(federation) as model:
+        return {name: _read_value(name, metric(model, test)) for name, metric in metrics.items()}
+
+
+@contextmanager
+def at_rest(federation: Federation) -> Iterator[nn.Module]:
+    """Inside, the model is in evaluation mode, for a user's function; then all is as before, torch's generators too."""
     model, devices = federation.model, [federation.device] if federation.device.type == "cuda" else []
     batchnorm.apply(model, federation.running)
     model.eval()
     with torch.no_grad(), torch.random.fork_rng(devices):
-        values = {name: _read_value(name, metric(model, test)) for name, metric in metrics.items()}
+        yield model
     model.train()
-    return values
 
 
 def check_metrics(metrics: Mapping[str, Metric]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from robagg._core.checks import is_number, is_whole
-from robagg._core.registry import unknown
+from robagg._core.registry import LATER, unknown
 from robagg.models.batchnorm import UPDATES
+from robagg.training.optimisers import Make, spell
+from robagg.training.schedules import Schedule, describe_schedule, find_rate, find_round, is_schedule
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,9 @@ class Settings:
         batch: samples in each client's batch.
         momentum: of each honest client, from 0 to below 1: it sends `m = momentum m + (1 - momentum) gradient`.
         rate: the learning rate: `w = w - rate * value`.
-        schedule: (share of the rounds, factor): from that point on the rate is multiplied by the factor.
+        schedule: (point, factor) pairs: from that point on the rate is multiplied by the factor; a point is a share of
+            the rounds below 1, or from 1 on a round. Or "cosine" or "linear", down to 0 at the end. Or a function of
+            the round, from 0, that gives the factor.
         local_steps: steps a client makes before it sends the difference, divided by the rate.
         share: the share of the clients that is asked in each round.
         statistics: how running BatchNorm statistics move: "mean" over honest clients, or "median" over all. "batch": as
@@ -32,6 +36,13 @@ class Settings:
         full_trace: keep every round in the trace, not 150 at most.
         precision: of gradients on a GPU: "float32", "tf32", "bfloat16", or None for what torch is set to. A CPU uses
             float32.
+        weight_decay: times the weights is added to each client's gradients.
+        client_optimiser: one of `torch.optim` that each client has, with a state that it keeps from round to round; by
+            its name, `adamw(weight_decay=0.01)`, or a function of the model's parameters that makes it. A client sends
+            the way that it goes in a round, divided by the rate; `momentum` must be 0. None: plain descent.
+        server_optimiser: one that the server steps by, with the aggregate for its gradient. None: `w - rate * value`.
+        root: how many of a task's training samples the server keeps for itself, for rules that measure to a trusted
+            row (FLTrust, MoNNA); `train` takes the samples themselves.
 
     Example:
         >>> settings = Settings(rounds=200, schedule=[(0.5, 0.1)])  # a tenth of the rate in the second half
@@ -43,13 +54,17 @@ class Settings:
     batch: int = 32
     momentum: float = 0.99
     rate: float = 0.02
-    schedule: tuple[tuple[float, float], ...] = ()
+    schedule: Schedule = ()
     local_steps: int = 1
     share: float = 1.0
     statistics: str = "mean"
     evaluate_every: int | None = None
     full_trace: bool = False
     precision: str | None = "tf32"
+    weight_decay: float = field(default=0.0, metadata=LATER)
+    client_optimiser: Make | None = field(default=None, metadata=LATER)
+    server_optimiser: Make | None = field(default=None, metadata=LATER)
+    root: int = field(default=0, metadata=LATER)
 
     def __post_init__(self) -> None:
         whole = "a whole number from 1 on"
@@ -59,23 +74,37 @@ class Settings:
             ("batch", whole, _counts(self.batch)),
             ("momentum", "a number from 0 to below 1", is_number(self.momentum) and 0 <= self.momentum < 1),
             ("rate", "a number above 0 that float32 holds", is_number(self.rate) and 0 < self.rate < 2.0**128),
-            ("schedule", "(share of the rounds from 0 to 1, factor) pairs of numbers", _is_schedule(self.schedule)),
             ("local_steps", whole, _counts(self.local_steps)),
             ("share", "a number above 0, 1 at most", is_number(self.share) and 0 < self.share <= 1),
             ("evaluate_every", f"{whole}, or None", self.evaluate_every is None or _counts(self.evaluate_every)),
             ("full_trace", "True or False", isinstance(self.full_trace, bool)),
             ("precision", f"{', '.join(precisions)} or None", self.precision in (None, *precisions)),
             ("statistics", f"one of {', '.join(updates)}", self.statistics in updates),
+            ("weight_decay", "a number from 0 on", is_number(self.weight_decay) and 0 <= self.weight_decay < 2.0**128),
+            ("root", "a whole number from 0 on", is_whole(self.root) and self.root >= 0),
         ):
             if not fine:
                 raise ValueError(f"{name} must be {wanted}, got {getattr(self, name)!r}")
-        for at in (at for at, _ in self.schedule if at < 1):
-            if not abs(rate := self.rate_at(math.ceil(at * self.rounds))) < 2.0**128:
+        if not is_schedule(self.schedule, self.rounds):
+            raise ValueError(f"schedule must be {describe_schedule(self.rounds)}, got {self.schedule!r}")
+        for at, _ in () if isinstance(self.schedule, str) or callable(self.schedule) else self.schedule:
+            if not abs(rate := self.rate_at(math.ceil(find_round(at, self.rounds)))) < 2.0**128:
                 raise ValueError(f"the schedule must leave a rate that float32 holds, got {rate} from {at} on")
+        self.rate_at(0)  # a function that gives no number is refused before the first round
+        for name in ("client_optimiser", "server_optimiser"):
+            make = getattr(self, name)
+            if isinstance(make, str):  # one text for one optimiser, so that equal runs have equal keys
+                object.__setattr__(self, name, spell(make))
+            elif make is not None and not callable(make):
+                raise ValueError(f"{name} must be a name in torch.optim or a function of parameters, got {make!r}")
+        if self.client_optimiser is not None and self.momentum:
+            raise ValueError(
+                f"momentum must be 0 where clients have an optimiser, which has its own, got {self.momentum}"
+            )
 
     def change(self, given: Mapping[str, Any]) -> Settings:
         """These settings with others by name; a name that is none gets a sentence."""
-        names = [field.name for field in fields(self)]
+        names = [known.name for known in fields(self)]
         for name in given:
             if name not in names:
                 raise ValueError(unknown("setting", name, names, names))
@@ -87,10 +116,7 @@ class Settings:
 
     def rate_at(self, t: int) -> float:
         """The learning rate in round t."""
-        rate = self.rate
-        for at, factor in self.schedule:
-            rate *= factor if t >= at * self.rounds else 1.0
-        return rate
+        return find_rate(self.schedule, self.rate, t, self.rounds)
 
     def evaluates_at(self, t: int) -> bool:
         """Whether the model is evaluated after t rounds."""
@@ -100,14 +126,3 @@ class Settings:
 
 def _counts(value: object) -> bool:
     return is_whole(value) and value >= 1
-
-
-def _is_finite(value: object) -> bool:
-    return is_number(value) and abs(value) < 2.0**1000  # times a number of rounds it stays one
-
-
-def _is_schedule(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_finite, pair)) and 0 <= pair[0] <= 1
-        for pair in value
-    )

@@ -11,11 +11,12 @@ from torch import Tensor
 class Shards:
     """The data of several clients in one block, so that a round draws all batches with one gather."""
 
-    def __init__(self, clients: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> None:
+    def __init__(self, clients: Sequence[tuple[Tensor, Tensor]], device: torch.device, name: str | None = None) -> None:
         for i, (x, y) in enumerate(clients):
             if len(x) != len(y) or not len(x):
                 raise ValueError(
-                    f"client {i} must have as many labels as samples and at least one, got {len(x)} and {len(y)}"
+                    f"{name or f'client {i}'} must have as many labels as samples and at least one, "
+                    f"got {len(x)} and {len(y)}"
                 )
         self.x = torch.cat([x for x, _ in clients]).to(device)
         self.y = torch.cat([y for _, y in clients]).to(device)

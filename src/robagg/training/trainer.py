@@ -12,16 +12,20 @@ import torch
 from torch import Tensor, nn
 
 from robagg._core.tolerance import QuorumError
+from robagg._core.verdict import Verdict
 from robagg.kernels.devices import on
 from robagg.models import batchnorm
 from robagg.training.federation import Federation
 from robagg.training.gradients.looped import Loss
 from robagg.training.graph import capture
-from robagg.training.metrics import Metric, Value, check_metrics, measure, measure_own, read_goal
+from robagg.training.metrics import Metric, Value, at_rest, check_metrics, measure, measure_own, read_goal
+from robagg.training.snapshot import restore, save
 from robagg.training.trace import CURVES, Trace, stride
 
 Progress = Callable[[int, int, float | None], None]
 """Called after each round: rounds done, rounds in all, the last accuracy."""
+Callback = Callable[[int, nn.Module, Verdict], object]
+"""Called after each round: its number from 0, the model in evaluation mode, and the verdict on all clients."""
 Checkpoint = dict[str, Any]
 
 
@@ -77,12 +81,13 @@ class Loop:
         progress: Progress | None = None,
         checkpoint: Callable[[Checkpoint], None] | None = None,
         metrics: Mapping[str, Metric] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         if test is not None and (len(test[1]) == 0 or len(test[0]) != len(test[1])):
             got = f"{len(test[0])} samples and {len(test[1])} labels"
             raise ValueError(f"the test set must hold a sample at least, and a label for each, got {got}")
         self.federation, self.progress, self.checkpoint = federation, progress, checkpoint
-        self.metrics = metrics or {}
+        self.metrics, self.callback = metrics or {}, callback
         check_metrics(self.metrics)
         self.test = None if test is None else (test[0].to(federation.device), test[1].to(federation.device))
         self.trace = Trace(federation.n, federation.f)
@@ -109,11 +114,12 @@ class Loop:
         loss = None if self.test is None else self._check(self.test)
         measure_own(federation, self.test, self.metrics)
         if resume is not None:
-            federation.restore(resume["federation"])
+            restore(federation, resume["federation"])
             start, self.curve, self.trace = resume["round"], list(resume["curve"]), copy.deepcopy(resume["trace"])
             self.losses = list(resume["losses"])
-        captures = all(stage.captures for stage in federation.rule.stages)
-        if federation.device.type == "cuda" and federation.asked_count == federation.n and captures:
+        if federation.captures and self.callback is not None:
+            self.notes.append("a round is not one CUDA graph: the callback looks at each")
+        elif federation.captures:
             self.graphs = capture(federation)
         t, found = start, None
         while t < settings.rounds and self.diverged is None:
@@ -131,7 +137,7 @@ class Loop:
                 self.checkpoint(
                     {
                         "round": t,
-                        "federation": federation.snapshot(),
+                        "federation": save(federation),
                         "curve": list(self.curve),
                         "losses": list(self.losses),
                         "trace": copy.deepcopy(self.trace),
@@ -176,14 +182,14 @@ class Loop:
         """Rounds t..stop-1; a captured stretch in which the alarm went off is done again on the path that asks."""
         if self.graphs is None:
             return self._walk(t, stop)
-        saved, points = self.federation.snapshot(), len(self.trace.rounds)
+        saved, points = save(self.federation), len(self.trace.rounds)
         self.federation.alarm.zero_()
         self._walk(t, stop)
         if not bool(self.federation.alarm) and self.federation.finite():
             return stop
         self.graphs = None
         self.notes.append(f"rows that are not finite or out of range came after round {t}: done again row by row")
-        self.federation.restore(saved)
+        restore(self.federation, saved)
         self.trace = _cut(self.trace, points)
         return self._walk(t, stop)
 
@@ -191,23 +197,27 @@ class Loop:
         federation, settings = self.federation, self.federation.settings
         every = stride(settings.rounds, settings.full_trace)
         for k in range(t, stop):
-            federation.rate.fill_(settings.rate_at(k))
+            federation.set_rate(settings.rate_at(k))
             verdict = k % every == 0 or k == settings.rounds - 1
             if self.graphs is not None:
                 self.graphs[verdict].replay()
             else:
                 try:
-                    federation.round(k, verdict=verdict)
+                    federation.round(k, verdict=verdict or self.callback is not None)
                 except QuorumError as error:
                     self._stop(k, str(error))
                     return k
-                if federation.device.type == "cpu" and not federation.loss.isfinite() and not federation.finite():
+                if federation.device.type == "cpu" and not federation.noted.loss.isfinite() and not federation.finite():
                     self._stop(k, "the weights are not finite")
                     return k
             if verdict:
-                tau = float(federation.tau) if federation.has_tau else None
-                seen = (federation.weights.cpu(), federation.dropped.cpu(), federation.reach.cpu())
-                self.trace.add(k, float(federation.loss), tau, *seen)
+                noted = federation.noted
+                tau = float(noted.tau) if noted.has_tau else None
+                seen = (noted.weights.cpu(), noted.dropped.cpu(), noted.reach.cpu())
+                self.trace.add(k, float(noted.loss), tau, *seen)
+            if self.callback is not None:
+                with at_rest(federation) as model:
+                    self.callback(k, model, federation.noted.explain(federation.rule))
             if k + 1 < stop:
                 self._report(k + 1)
         return stop

@@ -20,6 +20,7 @@ def choose_engine(
     *,
     shards: Shards,
     precision: str | None = None,
+    walks: bool = False,
 ) -> Engine:
     """The best engine. On a CPU that is the loop, or the dense batch where the model is of Linear layers alone.
 
@@ -29,11 +30,12 @@ def choose_engine(
     Args:
         shards: the clients' data, of which some are tried.
         precision: of gradients on a GPU; see `Settings`.
+        walks: whether clients make local steps by optimisers of their own, which only the loop does.
     """
     on_cpu = w.device.type == "cpu"
     # On a CPU one large convolution is no faster than many small ones, but one large product is.
     plain = work.steps == 1 and all(map(_is_plain, model.modules()))
-    if on_cpu and not plain:
+    if walks or (on_cpu and not plain):
         return Looped(model, flat, w, work)
     few = shards.draw(4, torch.Generator(w.device).manual_seed(0))
     example = shards.x[few], shards.y[few]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -18,21 +18,24 @@ from robagg.models.flat import Flat
 from robagg.training.gradients.layout import channels_last
 from robagg.training.gradients.protocol import AtOnce, Engine, Receiver
 from robagg.training.gradients.side_by_side import Team, own_dropout, stands_alone
+from robagg.training.optimisers import Optimiser
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a client does in a round: `steps` steps of plain gradient descent at `rate` from the shared weights.
+    """What a client does in a round: `steps` steps of gradient descent at `rate` from the shared weights.
 
-    It sends the sum of their gradients, which at that rate is the way it went.
+    It sends the sum of their gradients, which at that rate is the way it went. Each gradient has `decay` times the
+    weights added.
     """
 
     loss: Loss
     steps: int = 1
     rate: float | Tensor = 1.0
     """A tensor () where it changes from round to round."""
+    decay: float = 0.0
 
 
 class Looped(Engine):
@@ -46,9 +49,15 @@ class Looped(Engine):
         self._team: Team | None = None
 
     def fill(self, x: Tensor, y: Tensor, into: Receiver) -> tuple[Tensor, Tensor]:
-        return self.run(x, y, into.take)
+        return self.run(x, y, into.take, into.find_optimiser)
 
-    def run(self, x: Tensor, y: Tensor, use: Callable[[int, list[Tensor]], None]) -> tuple[Tensor, Tensor]:
+    def run(
+        self,
+        x: Tensor,
+        y: Tensor,
+        use: Callable[[int, list[Tensor]], None],
+        find_optimiser: Callable[[int], Optimiser | None] = lambda _: None,
+    ) -> tuple[Tensor, Tensor]:
         """Call `use(i, gradient)` for each client's batches x (clients, steps*b, ...), y; the losses (clients,) and
         BatchNorm statistics (clients, s). Several calls may run at the same time, in any order."""
         if self._alone is None:  # after local steps the weights, which all share, differ
@@ -66,7 +75,7 @@ class Looped(Engine):
                     for i in todo:
                         if seeds:
                             generator.manual_seed(seeds[i])
-                        gradient, losses[i] = self._one(flat, x[i], y[i])
+                        gradient, losses[i] = self._one(flat, x[i], y[i], find_optimiser(i))
                         statistics[i] = batchnorm.collect(flat.model)
                         use(i, gradient)
                 finally:
@@ -92,23 +101,36 @@ class Looped(Engine):
             self._flats.append(flat)
         return self._team
 
-    def _one(self, flat: Flat, x: Tensor, y: Tensor) -> tuple[list[Tensor], Tensor]:
+    def _one(self, flat: Flat, x: Tensor, y: Tensor, optimiser: Optimiser | None) -> tuple[list[Tensor], Tensor]:
         steps = self.work.steps
         if steps == 1:
             return self._gradient(flat, x, y)
-        start, sent, first = self.w.clone(), torch.zeros_like(self.w), torch.zeros(())
-        for k, (xs, ys) in enumerate(zip(x.chunk(steps), y.chunk(steps), strict=True)):
-            gradient, loss = self._gradient(flat, xs, ys)
-            first = loss if k == 0 else first
+        losses: list[Tensor] = []
+
+        def descend() -> Iterator[list[Tensor]]:
+            for xs, ys in zip(x.chunk(steps), y.chunk(steps), strict=True):
+                gradient, loss = self._gradient(flat, xs, ys)
+                losses.append(loss)
+                yield gradient
+
+        sent = self._sum(descend()) if optimiser is None else optimiser.walk(descend())
+        return list(self.flat.views(sent).values()), losses[0]
+
+    def _sum(self, gradients: Iterator[list[Tensor]]) -> Tensor:
+        """The sum of the gradients on the way that plain descent goes; the weights are where they were afterwards."""
+        start, sent = self.w.clone(), torch.zeros_like(self.w)
+        for gradient in gradients:
             sent += self.flat.join(gradient)
             torch.sub(start, sent * self.work.rate, out=self.w)
         self.w.copy_(start)
-        return list(self.flat.views(sent).values()), first
+        return sent
 
     def _gradient(self, flat: Flat, x: Tensor, y: Tensor) -> tuple[list[Tensor], Tensor]:
         loss = self.work.loss(flat.model(x), y)
         parts = torch.autograd.grad(loss, flat.parameters, allow_unused=True)
         full = [torch.zeros_like(p) if g is None else g for p, g in zip(flat.parameters, parts, strict=True)]
+        if self.work.decay:
+            full = [g.add(p.detach(), alpha=self.work.decay) for p, g in zip(flat.parameters, full, strict=True)]
         return full, loss.detach()
 
 
@@ -129,6 +151,7 @@ class Mapped(AtOnce):
         here, sent, first = w, torch.zeros_like(w), w.new_zeros(())
         for k, (xs, ys) in enumerate(zip(x.chunk(steps), y.chunk(steps), strict=True)):
             gradient, (loss, statistics) = grad_and_value(self._loss, has_aux=True)(here, xs, ys)
+            gradient = gradient + self.work.decay * here if self.work.decay else gradient
             first = loss if k == 0 else first
             if steps == 1:
                 return gradient, loss, statistics

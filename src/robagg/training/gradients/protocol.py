@@ -7,6 +7,8 @@ from typing import Protocol
 
 from torch import Tensor
 
+from robagg.training.optimisers import Optimiser
+
 
 class Receiver(Protocol):
     """Takes gradients, in whichever of two forms they come. Row i is that of the i-th batch."""
@@ -16,6 +18,9 @@ class Receiver(Protocol):
 
     def take_all(self, rows: Tensor) -> None:
         """All clients', (clients, d), in memory that the next run overwrites."""
+
+    def find_optimiser(self, row: int) -> Optimiser | None:
+        """By which the client of this row makes its local steps; None: by plain gradient descent."""
 
 
 class Engine(ABC):

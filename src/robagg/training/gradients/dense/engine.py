@@ -122,6 +122,8 @@ class Dense(AtOnce):
         for sink in through.sinks.values():
             if not sink.written:
                 sink.rows.zero_()
+        if self.work.decay:
+            self.stack[: through.clients, : self.flat.d].add_(self.w, alpha=self.work.decay)
 
     @contextmanager
     def precise(self) -> Iterator[None]:
@@ -173,7 +175,7 @@ def _compare(model: nn.Module, work: Work, x: Tensor, y: Tensor) -> str | None:
         if isinstance(module, nn.modules.dropout._DropoutNd):
             module.eval()
     flat = Flat(twin)
-    x = x.double() if x.is_floating_point() else x
+    x, y = (part.double() if part.is_floating_point() else part for part in (x, y))
     dense = Dense(twin, flat, flat.flatten(), work)
     dense.channels_last = False
     plain = torch.empty(len(x), flat.d, dtype=torch.float64, device=x.device)
