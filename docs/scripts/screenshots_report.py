@@ -22,15 +22,15 @@ from robagg.report.page import write_report
 IMAGES = Path(__file__).parents[1] / "images"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync"
-DESK, PHONE = {"width": 1180, "height": 860}, {"width": 400, "height": 860}
+DESK, PHONE = {"width": 1280, "height": 860}, {"width": 400, "height": 860}
 
 
 def fill(path: Path) -> Path:
-    """A few minutes of digits: five rules, four attacks, two f, two seeds."""
+    """A few minutes of digits: five rules, four attacks, two f, three seeds."""
     rules, attacks = ["tq", "cm", "krum", "mean", "nnm >> tq"], ["none", "bf", "ipm", "lf"]
-    settings = {"rounds": 200, "evaluate_every": 10}
+    settings = {"rounds": 200}
     with Store(path) as store:
-        for run in grid(rules=rules, attacks=attacks, f=[4, 6], seeds=[0, 1], settings=settings):
+        for run in grid(rules=rules, attacks=attacks, f=[4, 6], seeds=[0, 1, 2], settings=settings):
             if run.key not in store.records:
                 store.append(execute(run, device="cpu"))
     return path
@@ -70,18 +70,19 @@ def shoot_all(browser: Any, address: str) -> None:
     shoot(page, "split", page.get_by_role("heading", name="How the data was split"), figures.filter(has_text="Labels:"))
     shoot(page, "troubles", page.locator("#troubles"), page.locator("#about"))
     page.close()
-    page = browser.new_page(viewport=DESK, color_scheme="dark")
-    page.goto(address)
-    page.wait_for_selector("#chosen svg")
-    choose(page, "cm", "lf")
-    page.locator(".chips li", has_text="cm under").wait_for()
-    shoot(page, "dark", page.locator("header"), figures_end(page))
-    page.close()
-    page = browser.new_page(viewport=PHONE)
-    page.goto(address)
-    page.wait_for_selector("#chosen svg")
-    shoot(page, "phone", page.locator("header"), figures_end(page))
-    page.close()
+    for name, look in {
+        "dark": {"viewport": DESK, "color_scheme": "dark"},
+        "phone": {"viewport": PHONE},
+        "phone-dark": {"viewport": PHONE, "color_scheme": "dark"},
+    }.items():
+        page = browser.new_page(**look)
+        page.goto(address)
+        page.wait_for_selector("#chosen svg")
+        if name == "dark":
+            choose(page, "cm", "lf")
+            page.locator(".chips li", has_text="cm under").wait_for()
+        shoot(page, name, page.locator("header"), figures_end(page))
+        page.close()
 
 
 def figures_end(page: Any) -> Any:

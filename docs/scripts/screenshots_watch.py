@@ -1,8 +1,8 @@
-"""docs/images/watch.png: a run of thirty rounds as `robagg watch` shows it; needs playwright and chromium.
+"""docs/images/watch*.png: a run of thirty rounds as `robagg watch` shows it; needs playwright and chromium.
 
 python docs/scripts/screenshots_watch.py [FOLDER]
 
-With a folder, the pages in light, in dark, on a narrow screen and on a phone go there, to be looked at.
+With a folder, the whole pages go there, on a narrow screen too, to be looked at.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from playwright.sync_api import sync_playwright
 from robagg.report.watch import WatchServer
 from robagg.server import Reply, RobustServer
 
-IMAGE = Path(__file__).parents[1] / "images" / "watch.png"
+IMAGES = Path(__file__).parents[1] / "images"
 LOOKS: dict[str, dict[str, Any]] = {
-    "light": {"viewport": {"width": 1180, "height": 935}},
-    "dark": {"viewport": {"width": 1180, "height": 900}, "color_scheme": "dark"},
-    "narrow": {"viewport": {"width": 800, "height": 900}},
-    "phone": {"viewport": {"width": 400, "height": 860}},
+    "watch": {"viewport": {"width": 1280, "height": 935}},
+    "watch-dark": {"viewport": {"width": 1280, "height": 935}, "color_scheme": "dark"},
+    "watch-narrow": {"viewport": {"width": 800, "height": 900}},
+    "watch-phone": {"viewport": {"width": 400, "height": 860}},
+    "watch-phone-dark": {"viewport": {"width": 400, "height": 860}, "color_scheme": "dark"},
 }
 CLIENTS, ROUNDS, HOSTILE = 12, 30, ("clinic-4", "clinic-9")
 
@@ -65,11 +66,11 @@ def main() -> None:
                 page.locator("[aria-label^='clinic-4, round 29:']").click()
                 page.wait_for_timeout(300)
                 if len(sys.argv) > 1:
-                    page.screenshot(path=Path(sys.argv[1]) / f"watch-{name}.png", full_page=True)
-                elif name == "light":
+                    page.screenshot(path=Path(sys.argv[1]) / f"{name}.png", full_page=True)
+                elif name != "watch-narrow":
                     page.evaluate("scrollTo(0, 0)")
-                    page.screenshot(path=IMAGE)
-                    print(IMAGE)
+                    page.screenshot(path=IMAGES / f"{name}.png")
+                    print(IMAGES / f"{name}.png")
                 page.close()
             server.shutdown()
         browser.close()

@@ -166,7 +166,7 @@ function drawTable(table, place) {
       ...table.attacks.map((attack) => drawCell(row.cells.get(attack), place)),
       make(
         'td',
-        { class: badges.has(row) ? 'best' : '' },
+        { class: badges.has(row) ? 'best' : '', title: tellBounds(row) },
         tellWorst(row),
         badges.has(row) ? make('span', { class: 'badge' }, badges.get(row)) : null,
       ),
@@ -201,6 +201,15 @@ function awardBadges(table) {
   const first = shown.measure.lower ? 'lowest' : 'highest';
   const others = sure ? near.map((row) => [row, 'within noise']) : [];
   return new Map([...others, ...leaders.map((row) => [row, first])]);
+}
+
+function tellBounds(row) {
+  if (row.low === null || !row.worst) return null;
+  const { lower, percent } = shown.measure;
+  const ends = (lower ? [-row.high, -row.low] : [row.low, row.high]).map((end) =>
+    percent ? Math.max(0, Math.min(100, end)) : end,
+  );
+  return `By the 95 % intervals between ${ends.map((end) => tell(end)).join(' and ')}`;
 }
 
 function tellWorst(row, digits = 1) {

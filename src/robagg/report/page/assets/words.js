@@ -15,6 +15,8 @@ export const RUN_WORDS = {
   rho: 'How unequal the honest clients’ data are: 0 deals labels evenly, 1 gives each client one label or a few.',
   'worst case':
     'The least accuracy of a rule over the attacks shown. An attacker chooses the attack, so this is what a rule can promise.',
+  'within noise':
+    'The seeds do not tell these worst cases apart. The true worst case of a rule may lie as low as the lowest end of its 95 % intervals, and is below the upper end of each.',
   weight: 'The share a client’s vector has in the step of a round. 0: the rule did not believe it.',
   tau: 'The radius within which a rule such as tq trusts a vector. It is computed from the spread of the vectors in each round.',
   'honest dropped': 'How many honest clients a round left out. Few is good: their data are lost.',
