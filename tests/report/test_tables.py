@@ -28,6 +28,14 @@ def test_a_parameter_of_an_attack_is_an_axis_and_other_attacks_are_left_out() ->
     assert dict(table.group)["attack"] == "minmax"
 
 
+def test_rows_and_columns_have_one_order_in_all_tables() -> None:
+    first = [record("ipm", 50.0), record("lf", 60.0), {**record("ipm", 50.0), "method": "cm"}]
+    other = [{**each, "f": 4} for each in reversed([*first, record("bf", 40.0)])]
+    tables = tabulate([*first, *other])
+    assert [table.columns for table in tables] == [("ipm", "lf", "bf"), ("ipm", "lf")]
+    assert [table.rows for table in tables] == [("tq", "cm"), ("tq", "cm")]
+
+
 def test_what_a_text_leaves_out_is_its_default_and_a_formula_its_number() -> None:
     (table,) = tabulate([record("minmax", 50.0), record("minmax(scale=3.0)", 60.0)], columns="minmax.scale")
     assert table.columns == (1.0, 3.0)

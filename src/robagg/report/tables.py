@@ -111,9 +111,9 @@ def tabulate(
     ('f=2', ('tq',), ('ipm', 'lf'), 91.0, 80.0)
     """
     flat = list(records)
-    across = "measure" in (rows, columns)
-    asked = [*measures] or ([measure.name for measure in list_measures(flat)] if across else ["accuracy"])
-    if across or asked != ["accuracy"]:
+    every = "measure" in (rows, columns)
+    asked = [*measures] or ([measure.name for measure in list_measures(flat)] if every else ["accuracy"])
+    if every or asked != ["accuracy"]:
         flat = split_measures(flat, asked)
     for axis in (rows, columns):
         flat = _part_strength(flat, axis) if "." in axis else flat
@@ -134,7 +134,8 @@ def tabulate(
     for record in flat:
         shown = {**record, "split": _hide_rho(record)} if by_rho else record
         groups.setdefault(tuple(_freeze(shown.get(name)) for name in grouping), []).append(record)
-    tables = []
+    tables: list[Table] = []
+    orders = [_order(_freeze(record.get(axis)) for record in flat) for axis in (rows, columns)]
     for values, members in groups.items():
         group = tuple((name, value) for name, value in zip(grouping, values, strict=True) if value not in (None, ""))
         cells: dict[tuple[Any, Any], list[Mapping[str, Any]]] = {}
@@ -142,9 +143,9 @@ def tabulate(
             cells.setdefault((_freeze(record.get(rows)), _freeze(record.get(columns))), []).append(record)
         title = ", ".join(str(value) if name in ("task", "split") else f"{name}={value}" for name, value in group)
         made = {place: sum_up(runs) for place, runs in cells.items()}
-        tables.append(
-            Table(title, group, (rows, columns), _order(r for r, _ in made), _order(c for _, c in made), made)
-        )
+        own = {row for row, _ in made}, {column for _, column in made}
+        down, across = (tuple(filter(own[k].__contains__, order)) for k, order in enumerate(orders))
+        tables.append(Table(title, group, (rows, columns), down, across, made))
     return sorted(
         tables,
         key=lambda table: [_rank(asked.index(value) if name == "measure" else value) for name, value in table.group],
