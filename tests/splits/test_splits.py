@@ -148,7 +148,7 @@ def test_one_label_gives_each_client_one_label_and_shares_it_evenly() -> None:
             lambda: IID().split(LABELS[:4], 9, 2, generator=seeded()),
             "labels must be one or more for each of 7 honest clients, got 4",
         ),
-        (lambda: IID().split(LABELS.float(), 9, 2, generator=seeded()), "labels must be one integer per sample"),
+        (lambda: Dirichlet().split(LABELS.float(), 9, 2, generator=seeded()), "labels must be one integer per sample"),
         (
             lambda: OneLabel().split(torch.tensor([0, 1, 1, 1]), 4, 0, generator=seeded()),
             "label 0 must have a sample for each of its 2 honest clients, got 1",

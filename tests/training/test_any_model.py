@@ -15,7 +15,8 @@ from robagg.attacks import parse as parse_attack
 from robagg.models import batchnorm
 from robagg.training import Federation, Loop, Result, Settings, train
 from robagg.training.gradients.dense.engine import Dense
-from robagg.training.gradients.looped import Looped, Loss
+from robagg.training.gradients.looped import Looped
+from robagg.training.losses import Loss
 from training.dense_twin import compute_by
 
 Clients = list[tuple[Tensor, Tensor]]

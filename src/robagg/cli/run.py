@@ -158,9 +158,9 @@ def show_result(console: Console, result: Result, n: int, f: int) -> None:
     """The result in a few lines."""
     weights = torch.tensor(result.trace.weights).reshape(len(result.trace.weights), n)  # NaN: not asked in that round
     honest, byzantine = (float(part.nansum(1).mean()) for part in (weights[:, : n - f], weights[:, n - f :]))
-    lost = "unknown" if result.diverged is None else "none"
-    accuracy = lost if result.accuracy is None else f"{result.accuracy:.2f}%"
-    console.print(f"accuracy [bold]{accuracy}[/] after {result.rounds} rounds, {result.seconds:.1f} s", highlight=False)
+    what = "accuracy [bold]none[/]" if result.diverged is not None else "done"  # measured values have none
+    what = what if result.accuracy is None else f"accuracy [bold]{result.accuracy:.2f}%[/]"
+    console.print(f"{what} after {result.rounds} rounds, {result.seconds:.1f} s", highlight=False)
     for name, value in result.metrics.items():
         shown = ", ".join(f"{part:.4g}" for part in (value if isinstance(value, list) else [value]))
         console.print(f"{name.replace('_', ' ')}: {shown}", highlight=False, markup=False)

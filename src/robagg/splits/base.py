@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -24,6 +25,9 @@ class Split(Named, ABC):
         [20, 20, 20, 20]
     """
 
+    takes_measured: ClassVar[bool] = False
+    """Whether labels may be measured values, as in a regression."""
+
     def split(self, labels: Tensor, n: int, f: int, *, generator: torch.Generator) -> list[Tensor]:
         """Indices into the training set, one int64 tensor per client.
 
@@ -31,15 +35,14 @@ class Split(Named, ABC):
         replacement, and is as large as an honest one is on average.
 
         Args:
-            labels: (N,) integers.
+            labels: (N,) integers, or measured values where the split takes them.
             n: number of clients.
             f: how many of them are Byzantine; they come last.
             generator: all that is random comes from it.
         """
-        if labels.ndim != 1 or labels.is_floating_point():
-            raise ValueError(
-                f"labels must be one integer per sample, got {labels.dtype} of shape {tuple(labels.shape)}"
-            )
+        if labels.ndim != 1 or (labels.is_floating_point() and not self.takes_measured):
+            kind = "number" if self.takes_measured else "integer"
+            raise ValueError(f"labels must be one {kind} per sample, got {labels.dtype} of shape {tuple(labels.shape)}")
         if not 0 <= f < n:
             raise ValueError(f"f must be from 0 to n-1, so that a client is honest, got n={n}, f={f}")
         h = n - f

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -19,6 +20,8 @@ class IID(Split):
         >>> [len(shard) for shard in shards]
         [3, 2, 2]
     """
+
+    takes_measured: ClassVar[bool] = True
 
     def deal(self, labels: Tensor, h: int, generator: torch.Generator) -> list[Tensor]:
         return list(torch.split(shuffle(len(labels), generator), sizes_of(len(labels), h)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -27,6 +28,7 @@ class Rho(Split):
     """
 
     rho: float = 0.5
+    takes_measured: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.rho <= 1:

@@ -122,8 +122,8 @@ def _load(task: Task, root: str | Path | None) -> Dataset:
 
 
 def _cast(dataset: Dataset, dtype: torch.dtype) -> Dataset:
-    """The same with floating-point inputs in the model's dtype."""
-    inputs = {name: getattr(dataset, name) for name in ("train_x", "test_x")}
+    """The same with floating-point inputs and labels in the model's dtype."""
+    inputs = {name: getattr(dataset, name) for name in ("train_x", "test_x", "train_y", "test_y")}
     return replace(dataset, **{name: x.to(dtype) for name, x in inputs.items() if x.is_floating_point()})
 
 

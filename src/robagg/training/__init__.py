@@ -15,16 +15,11 @@ from robagg.attacks import parse as parse_attack
 from robagg.attacks.base import Attack
 from robagg.models.flat import find_dtype
 from robagg.training.federation import Clients, Federation
-from robagg.training.gradients.looped import Loss
+from robagg.training.losses import LOSSES, Loss, is_of_logits
 from robagg.training.metrics import Metric
 from robagg.training.settings import Settings
 from robagg.training.trace import Trace, unpack_weights
 from robagg.training.trainer import Callback, Loop, Progress, Result
-
-LOSSES: dict[str, Loss] = {
-    "cross_entropy": nn.functional.cross_entropy,
-    "nll": nn.functional.nll_loss,
-}
 
 
 def train(
@@ -55,10 +50,12 @@ def train(
         rule: a rule or its text; a text that names no f gets this function's.
         attack: what the last f clients do, or its text.
         f: how many clients are Byzantine.
-        test: (x, y) for the accuracy.
+        test: (x, y) for the accuracy and the loss.
         root: (x, y), or a Dataset or a DataLoader: clean data that the server holds. In each round it computes what an
             honest client with them would send, for rules that measure to a row that is trusted (FLTrust, MoNNA).
-        loss: "cross_entropy", "nll", or a function of (output, y), which several threads may call at a time.
+        loss: "cross_entropy" or "nll" of scores; "bce" of one logit for each label 0 or 1; "mse", "l1" or "huber" of
+            measured values, which are floating labels and have no accuracy, but `Result.losses`; or a function of
+            (output, y), which several threads may call at a time.
         classes: number of labels; None: one more than the largest label.
         augment: a function of (batch, generator).
         seed: sets the batches, dropout and the attack, each through its own generator.
@@ -87,15 +84,18 @@ def train(
     chosen = parse_attack(attack) if isinstance(attack, str) else attack
     if not isinstance(chosen, Attack):
         raise TypeError(f"attack must be an Attack or its text, got {attack!r}")
-    largest = max((int(y.max()) for _, y in data if y.numel() and not y.is_floating_point()), default=0)
+    chosen_loss = LOSSES[loss] if isinstance(loss, str) else loss
+    if of_logits := is_of_logits(chosen_loss):
+        _check_logits(data)
+    largest = [int(y.max()) for _, y in data if y.numel() and not y.is_floating_point()]
     federation = Federation(
         model,
         data,
         parse_rule(rule, f=f),
         chosen,
         f=f,
-        loss=LOSSES[loss] if isinstance(loss, str) else loss,
-        classes=classes or 1 + largest,
+        loss=chosen_loss,
+        classes=classes or (2 if of_logits else 1 + max(largest, default=0)),
         settings=Settings().change(settings),
         augment=augment,
         root=None if root is None else _read_client("root", root, dtype),
@@ -103,9 +103,14 @@ def train(
         device=choose_device(device),
     )
     held = None if test is None else (_read(test[0], dtype), _read_labels(test[1], dtype))
-    if held is not None and held[1].is_floating_point():
-        raise ValueError(f"labels of the test set must be whole numbers, got {held[1].dtype}")
     return Loop(federation, held, progress=progress, metrics=metrics, callback=callback).run()
+
+
+def _check_logits(data: Clients) -> None:
+    for i, (_, y) in enumerate(data):
+        if y.numel() and not 0 <= float(y.min()) <= float(y.max()) <= 1:
+            got = f"{float(y.min()):g} to {float(y.max()):g}"
+            raise ValueError(f"labels of client {i} must be from 0 to 1, with one logit for each, got {got}")
 
 
 def _read_client(name: str, client: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

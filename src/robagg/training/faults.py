@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from robagg.training.gradients.looped import Loss
+from robagg.training.losses import Loss
 
 
 def name_client(

@@ -23,8 +23,9 @@ from robagg.training import seeds
 from robagg.training.evaluate import Score, score
 from robagg.training.faults import name_client
 from robagg.training.gradients.choose import choose_engine
-from robagg.training.gradients.looped import Loss, Work
+from robagg.training.gradients.looped import Work
 from robagg.training.gradients.protocol import Engine
+from robagg.training.losses import Loss, is_of_logits
 from robagg.training.momenta import Momenta
 from robagg.training.noted import Noted
 from robagg.training.optimisers import Make, Optimiser
@@ -239,7 +240,8 @@ class Federation:
     def score(self, test: tuple[Tensor, Tensor], loss: Loss | None = None) -> Score:
         """What the model makes of labelled samples on the federation's device."""
         batchnorm.apply(self.model, self.running)
-        return score(self.model, test, loss, by_batch=self.settings.statistics == "batch")
+        by_batch = self.settings.statistics == "batch"
+        return score(self.model, test, loss, by_batch=by_batch, of_logits=is_of_logits(self.loss_of))
 
     def finite(self) -> bool:
         return bool(torch.isfinite(self.w).all())

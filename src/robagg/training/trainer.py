@@ -16,8 +16,8 @@ from robagg._core.verdict import Verdict
 from robagg.kernels.devices import on
 from robagg.models import batchnorm
 from robagg.training.federation import Federation
-from robagg.training.gradients.looped import Loss
 from robagg.training.graph import capture
+from robagg.training.losses import Loss
 from robagg.training.metrics import Metric, Value, at_rest, check_metrics, measure, measure_own, read_goal
 from robagg.training.snapshot import restore, save
 from robagg.training.trace import CURVES, Trace, stride
@@ -165,15 +165,18 @@ class Loop:
     def _check(self, test: tuple[Tensor, Tensor]) -> Loss | None:
         """Refuse a test set of which nothing can be counted; the loss that can be measured on it."""
         federation, few = self.federation, (test[0][:2], test[1][:2])
-        federation.score(few)
-        read_goal(federation, test)
-        least, largest = int(test[1].min()), int(test[1].max())
+        measured = federation.score(few).right is None
+        if not measured:
+            read_goal(federation, test)
+        least, largest = float(test[1].min()), float(test[1].max())
         try:
-            if least < 0 or largest >= federation.classes:
-                raise ValueError(f"labels must be from 0 to {federation.classes - 1}, got {least} to {largest}")
+            if not measured and (least < 0 or largest >= federation.classes):
+                raise ValueError(f"labels must be from 0 to {federation.classes - 1}, got {least:g} to {largest:g}")
             federation.score(few, federation.loss_of)
             return federation.loss_of
         except Exception as error:  # in evaluation a model may give what its loss does not take
+            if measured:
+                raise ValueError(f"the loss of the test set cannot be computed: {error}") from error
             note = f"the loss of the test set is not measured: {error}"
             self.notes += [] if note in self.notes else [note]
             return None

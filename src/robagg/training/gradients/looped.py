@@ -18,9 +18,8 @@ from robagg.models.flat import Flat
 from robagg.training.gradients.layout import channels_last
 from robagg.training.gradients.protocol import AtOnce, Engine, Receiver
 from robagg.training.gradients.side_by_side import Team, own_dropout, stands_alone
+from robagg.training.losses import Loss
 from robagg.training.optimisers import Optimiser
-
-Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)

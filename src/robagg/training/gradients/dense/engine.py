@@ -17,8 +17,9 @@ from robagg.models.flat import Flat
 from robagg.training.gradients.dense.convolution import channels_last
 from robagg.training.gradients.dense.layers import forwards, routed
 from robagg.training.gradients.dense.passes import Pass, Sink
-from robagg.training.gradients.looped import Looped, Loss, Mapped, Work
+from robagg.training.gradients.looped import Looped, Mapped, Work
 from robagg.training.gradients.protocol import AtOnce
+from robagg.training.losses import Loss
 
 PRECISIONS = (None, "float32", "tf32", "bfloat16")
 
