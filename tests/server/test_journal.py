@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,14 @@ def test_a_disk_that_fails_costs_lines_not_the_run(tmp_path: Path, caplog: pytes
     server = RobustServer("tq", f=2, journal=tmp_path / "file" / "rounds.jsonl")
     assert not server.aggregate(1, honest(), model=MODEL).skipped
     assert "could not be written" in caplog.text
+
+
+def test_threads_that_share_a_server_take_turns(tmp_path: Path) -> None:
+    path, replies = tmp_path / "rounds.jsonl", honest()
+    server = RobustServer("cc(tau=1.0)", f=2, journal=path, state=tmp_path / "state.bin")
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(server.aggregate, number, replies, model=MODEL) for number in range(1, 25)]
+    assert all(call.result().report.f == 2 for call in done)
+    assert verify_journal(path) == []
+    assert sorted(report.round for report in read_journal(path).rounds) == list(range(1, 25))
+    assert {record.replied for record in server.clients.values()} == {24}

@@ -13,6 +13,14 @@ from robagg.server.screen import Replies, Screened
 class SkippedRoundsError(RuntimeError):
     """So many rounds in a row were skipped that the run makes no sense any more."""
 
+    @classmethod
+    def of(cls, rounds: int) -> SkippedRoundsError:
+        """The error after so many rounds."""
+        return cls(
+            f"the last {rounds} rounds were skipped, so the model is that of before them; the log and the journal say "
+            "why of each. max_skipped= bears more"
+        )
+
 
 @dataclass(frozen=True)
 class RoundResult:

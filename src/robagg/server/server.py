@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -106,6 +107,7 @@ class RobustServer:
         self.extra: Any = None
         """What an adapter saves beside: plain data."""
         self._warned = False
+        self._turn = threading.Lock()
         self._callbacks = Callbacks(on_reject, on_round, self.logger)
         self._files = Files(journal, state, max_bytes, self.logger)
         self._options: Any = {"min_valid_replies": min_valid_replies or 1, "allow_unprotected": allow_unprotected}
@@ -145,10 +147,11 @@ class RobustServer:
             asked: the names of those who were asked; None: of those who replied. Replies of others do not count.
         """
         whole = Model(model, self.aside)
-        decision = self.decide(round_number, replies, whole, asked=asked)
-        metrics = summarise_metrics([reply.metrics for reply in decision.accepted], self.rule)
-        new = model if decision.values is None else whole.rebuild(decision.values)
-        return RoundResult(new, self.enter(decision, metrics=metrics, model=new))
+        with self._turn:  # a round goes on where the last one ended
+            decision = self.decide(round_number, replies, whole, asked=asked)
+            metrics = summarise_metrics([reply.metrics for reply in decision.accepted], self.rule)
+            new = model if decision.values is None else whole.rebuild(decision.values)
+            return RoundResult(new, self.enter(decision, metrics=metrics, model=new))
 
     def decide(
         self, round_number: int, replies: Mapping[str, Any], model: Model, *, asked: Iterable[str] | None = None
@@ -213,10 +216,7 @@ class RobustServer:
     def check_skipped(self, most: int | None) -> None:
         """Raise where so many rounds in a row were skipped, unless `max_skipped` is None."""
         if most is not None and self.max_skipped is not None and self.skipped_in_a_row >= most:
-            raise SkippedRoundsError(
-                f"the last {self.skipped_in_a_row} rounds were skipped, so the model is that of before them; the log "
-                "and the journal say why of each. max_skipped= bears more"
-            )
+            raise SkippedRoundsError.of(self.skipped_in_a_row)
 
     def state_dict(self) -> dict[str, Any]:
         """All that a server needs to go on, as plain data and tensors."""
