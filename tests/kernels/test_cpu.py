@@ -588,6 +588,53 @@ def test_votes_agree_with_the_reference_and_with_copies(n: int, kind: str, dtype
         assert float(shares.sum()) == pytest.approx(531, rel=1e-5)
 
 
+@pytest.mark.parametrize("n", [2, 7, 20, 32, 33, 64])
+@pytest.mark.parametrize("kind", ["few", "sizes", "many"])
+@pytest.mark.parametrize("start", [0x3F800000, 0x00000000, 0x007FFFC0, 0x7F7FFF00])
+def test_votes_tell_values_apart_that_differ_in_their_last_bits_alone(n: int, kind: str, start: int, isa: str) -> None:
+    # Around 1 and 0, where subnormal numbers begin and before the largest: up to 128 steps of rounding, of both signs.
+    generator = torch.Generator().manual_seed(n)
+    bits = start + torch.randint(0, 128, (n, 300), generator=generator, dtype=torch.int32)
+    x = bits.view(F32) * (torch.randint(0, 2, (n, 300), generator=generator) * 2 - 1)
+    x[:, 100:200] = x[:, 100:200].abs()
+    x[:, 200:] = x[:, 200:].abs() + torch.randn(n, 100, generator=generator).where(
+        torch.arange(n)[:, None] > n // 2, 0.0
+    )
+    votes = draw_votes(n, kind)
+    total = int(votes.sum())
+    wanted, _ = reference.trim(x.double(), (total - 1) // 2, total // 2 + 1, votes=votes, compute=F64)
+    got, alarm = cpu.trim(x, (total - 1) // 2, total // 2 + 1, votes=votes, compute=F32, isa=isa)
+    assert not alarm
+    assert bool(((got.double() - wanted).abs() <= wanted.abs() * 2**-24 + 2.0**-149).all())  # of a midpoint's rounding
+    for lo, hi in ((total // 5, total - total // 5), (0, 1), (total - 1, total)):
+        wanted, _ = reference.trim(x.double(), lo, hi, votes=votes, compute=F64)
+        got, _ = cpu.trim(x, lo, hi, votes=votes, compute=F32, isa=isa)
+        close = 0 if hi - lo == 1 else 1e-6 * float(x.double().abs().max()) + 2.0**-140  # values of both signs cancel
+        torch.testing.assert_close(got.double(), wanted, rtol=0, atol=close)
+    if start < 0x7F000000:
+        got_spread, wanted_spread = (
+            pass_(y, votes=votes, compute=y.dtype).spread
+            for pass_, y in ((partial(cpu.sketch, isa=isa), x), (reference.sketch, x.double()))
+        )
+        torch.testing.assert_close(got_spread, wanted_spread, rtol=1e-4, atol=1e-80)
+
+
+@pytest.mark.parametrize("n", [5, 20, 40])
+def test_rows_without_votes_change_nothing(n: int, isa: str) -> None:
+    x, votes = draw(n, 700), draw_votes(n, "sizes") + 1
+    total = int(votes.sum())
+    more, given = torch.cat([x[:2] * 3, x, -x[:3]]), torch.cat([votes[:2] * 0, votes, votes[:3] * 0])
+    for lo, hi in ((total // 4, total - total // 4), ((total - 1) // 2, total // 2 + 1)):
+        one, other = (cpu.trim(y, lo, hi, votes=v, compute=F32, isa=isa)[0] for y, v in ((x, votes), (more, given)))
+        assert torch.equal(one, other)
+        counts = cpu.shares(more, lo, hi, votes=given, compute=F32, isa=isa)
+        assert torch.equal(counts[2 : n + 2], cpu.shares(x, lo, hi, votes=votes, compute=F32, isa=isa))
+        assert not counts[:2].any() and not counts[n + 2 :].any()
+    plain, found = (cpu.sketch(y, votes=v, compute=F32, isa=isa) for y, v in ((x, votes), (more, given)))
+    assert torch.equal(plain.median, found.median) and torch.equal(plain.spread, found.spread)
+    check_sketch(found, reference.sketch(more, votes=given, compute=F32))
+
+
 @pytest.mark.parametrize("n", [4, 20, 35])
 def test_mixed_rows_have_votes_too(n: int, isa: str) -> None:
     mix = dense(n + 3, n)

@@ -167,6 +167,14 @@ static inline __m512d other_pd(__m512d a, __m512d b, __m512d least)
     const __m512i i = _mm512_castpd_si512(a), j = _mm512_castpd_si512(b), k = _mm512_castpd_si512(least);
     return _mm512_castsi512_pd(_mm512_ternarylogic_epi64(i, j, k, 0x96));
 }
+/* The votes of the rows that the last bits of the keys number. */
+static inline __attribute__((always_inline)) __m512i look_up_votes(const int32_t *votes, __m512 numbered, const ptrdiff_t n)
+{
+    const __m512i at = _mm512_castps_si512(numbered), *const v = (const __m512i *)votes;
+#define FROM(k) _mm512_permutex2var_epi32(_mm512_loadu_si512(v + (k)), at, _mm512_loadu_si512(v + (k) + 1))
+    return n <= 32 ? FROM(0) : _mm512_mask_mov_epi32(FROM(0), _mm512_test_epi32_mask(at, _mm512_set1_epi32(32)), FROM(2));
+#undef FROM
+}
 
 #define NAME(x) x##_avx512_float
 #define FUSED
@@ -178,6 +186,13 @@ static inline __m512d other_pd(__m512d a, __m512d b, __m512d least)
 #define OTHER other_ps
 #define ADD_UP_TO(sum, a, b, votes)                                                                                    \
     (MASK)_mm512_mask_add_epi32((__m512i)(sum), _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ), (__m512i)(sum), (__m512i)(votes))
+#define ANY(mask) (_mm512_test_epi32_mask((__m512i)(mask), (__m512i)(mask)) != 0)
+#define LOOK_UP look_up_votes
+#define LEAST_BEYOND(least, x, bound, with)                                                                            \
+    _mm512_mask_min_ps(least, _mm512_cmp_ps_mask(x, bound, with ? _CMP_GE_OQ : _CMP_GT_OQ), least, x)
+#define MOST_WITHIN(most, x, bound) _mm512_mask_max_ps(most, _mm512_cmp_ps_mask(x, bound, _CMP_LE_OQ), most, x)
+#define REPLACE_BITS(x, mask, bits)                                                                                    \
+    _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(x), (__m512i)(mask), (__m512i)(bits), 0xba))
 #define FMA _mm512_fmadd_ps
 #define SPLAT _mm512_set1_ps
 #define VSUM _mm512_reduce_add_ps
@@ -384,7 +399,7 @@ static int compare_votes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The sorted positions that can have a copy: from where the heaviest rows come first to where the lightest do. */
+/* Of rows with votes, the sorted positions that can have a copy: from where the heaviest rows come first to where the lightest do. */
 static struct rank find_rank(const int64_t *ascending, int64_t m, int64_t number)
 {
     struct rank rank = {number, 0, 0};
@@ -398,13 +413,15 @@ static struct rank find_rank(const int64_t *ascending, int64_t m, int64_t number
 static int rank_votes(struct plan *p)
 {
     const int middle = p->op == SKETCH || p->op == SPREAD;
-    int64_t *const ascending = malloc((size_t)p->m * sizeof *ascending);
+    int64_t *const ascending = malloc((size_t)p->m * sizeof *ascending), voters = 0;
     if (ascending == NULL) return 1;
-    memcpy(ascending, p->votes, (size_t)p->m * sizeof *ascending);
-    qsort(ascending, (size_t)p->m, sizeof *ascending, compare_votes);
-    for (int64_t i = 0; i < p->m; i++) p->total += ascending[i];
-    p->low = find_rank(ascending, p->m, middle ? (p->total - 1) / 2 : p->lo);
-    p->high = find_rank(ascending, p->m, middle ? p->total / 2 : p->hi - 1);
+    for (int64_t i = 0; i < p->m; i++) {
+        p->total += p->votes[i];
+        if (p->votes[i]) ascending[voters++] = p->votes[i];
+    }
+    qsort(ascending, (size_t)voters, sizeof *ascending, compare_votes);
+    p->low = find_rank(ascending, voters, middle ? (p->total - 1) / 2 : p->lo);
+    p->high = find_rank(ascending, voters, middle ? p->total / 2 : p->hi - 1);
     free(ascending);
     return 0;
 }

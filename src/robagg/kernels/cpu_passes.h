@@ -339,8 +339,8 @@ static size_t NAME(scratch)(const struct plan *p)
     const size_t blocks = (size_t)(p->size + BLOCK - 1) / BLOCK, m = (size_t)p->m, n = (size_t)p->n;
     const size_t rows = (size_t)p->size + (p->mixed ? n : 0) + 2;
     const size_t sums = p->op == SKETCH ? blocks * (blocks + 1) / 2 * BLOCK * BLOCK : m;
-    const size_t vectors = m + sums + (p->votes ? 4 * m : 0);
-    return rows * ((size_t)p->tile * sizeof(T) + LINE) + vectors * sizeof(V) + (3 * m + 2 * n) * sizeof(void *);
+    const size_t vectors = m + sums + (p->votes ? 4 * m + 4 : 0);
+    return rows * ((size_t)p->tile * sizeof(T) + LINE) + vectors * sizeof(V) + (5 * m + 2 * n) * sizeof(void *);
 }
 
 /* Columns begin..end of sketch, spread, trim or shares: the median or trimmed mean to p->value, and this chunk's own sums
@@ -357,16 +357,25 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
     t->centre = t->y + (size + (p->mixed ? n : 0)) * pitch;
     t->mad = t->centre + pitch;
     V *const s = t->mad + pitch, *const products = s + m, *const away = products + lanes, *const room = away + m;
-    NAME(whole) *const votes = (NAME(whole) *)(room + 2 * m);
     const V zero = SPLAT((T)0);
     V trouble[4] = {zero, zero, zero, zero};
-    t->from = (const T **)(p->votes ? room + 3 * m : away);
+    t->from = (const T **)(p->votes ? room + 3 * m + 4 : away);
     const T **const sent = p->mixed ? t->from + m : t->from; /* where the rows lie that were sent */
     t->ahead = (const char **)(t->from + m + (p->mixed ? n : 0));
     const T **const far = (const T **)(t->ahead + (m > n ? m : n));
+    struct NAME(voters) voters = {.x = away, .room = room, .s = s, .far = far, .from = far + m}, *const w = &voters;
+    if (p->votes) {
+        w->share = (T *)(room + 2 * m);
+        w->votes = (NAME(whole) *)w->share + m;
+        w->who = (ptrdiff_t *)(w->from + m);
+    }
     for (ptrdiff_t i = 0; p->votes && i < m; i++) {
-        votes[i] = (NAME(whole))p->votes[i];
-        far[i] = (const T *)(away + i);
+        if (!p->votes[i]) continue;
+        w->who[w->n] = i;
+        w->votes[w->n] = (NAME(whole))p->votes[i];
+        w->share[w->n] = (T)((double)p->votes[i] / (double)p->total);
+        far[w->n] = (const T *)(away + w->n);
+        w->n++;
     }
     const int median = p->op == TRIM && p->lo == (m - 1) / 2 && p->hi == m / 2 + 1;
     double spread[8] = {0};
@@ -395,6 +404,7 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
             NAME(mix)(p, t, sent);
             for (ptrdiff_t i = 0; i < m; i++) t->from[i] = (const T *)(t->y + i * pitch);
         }
+        for (ptrdiff_t k = 0; k < w->n; k++) w->from[k] = t->from[w->who[k]];
 #ifdef FUSED
         if (m <= RUN_MAX && p->op == SKETCH && !p->votes) NAME(sketches)[m](t);
         else if (m <= RUN_MAX && median && !p->votes) NAME(medians)[m](t);
@@ -404,7 +414,7 @@ static void NAME(sorted)(const struct plan *p, int64_t begin, int64_t end, void 
             const ptrdiff_t spared = p->op == SKETCH ? pairs : 0;
             for (ptrdiff_t i = spared; i < n; i++) __builtin_prefetch(t->ahead[i] + v * t->step, 0, 3);
             if (p->votes) {
-                NAME(vote)(p, t, v, m, s, votes, room, away, far, some - v * VLEN, products);
+                NAME(vote)(p, t, w, v, m, some - v * VLEN, products);
                 continue;
             }
             if (m > (median ? FEW : MANY) && p->op != SKETCH) {
@@ -535,3 +545,6 @@ static void NAME(measure)(const struct plan *p, int64_t begin, int64_t end, void
 #undef CHOOSE
 #undef ALL
 #undef ADD_UP_TO
+#undef ANY
+#undef LOOK_UP
+#undef LEAST_BEYOND

@@ -9,9 +9,25 @@ typedef NAME(whole) NAME(mask) __attribute__((vector_size(sizeof(V)), may_alias)
 #define MASK NAME(mask)
 #define CHOOSE(mask, a, b) (V)(((mask) & (MASK)(a)) | (~(mask) & (MASK)(b)))
 #define ALL(number) ((MASK){0} + (NAME(whole))(number))
+#ifndef ANY /* whether a lane is set */
+#define ANY(mask) NAME(any)(mask)
+#endif
 #ifndef ADD_UP_TO /* to the sum the votes of the lanes where a <= b */
 #define ADD_UP_TO(sum, a, b, votes) ((sum) + ((votes) & (MASK)((a) <= (b))))
 #endif
+#ifndef LEAST_BEYOND /* the lesser of `least` and x where x > bound, or, `with` it, x >= bound */
+#define LEAST_BEYOND(least, x, bound, with)                                                                            \
+    VMIN(CHOOSE((MASK)((with) ? (x) >= (bound) : (x) > (bound)), x, least), least)
+#endif
+
+/* Whether a lane is set. */
+static inline int NAME(any)(MASK mask)
+{
+    uint64_t words[sizeof mask / 8], any = 0;
+    memcpy(words, &mask, sizeof mask);
+    for (size_t k = 0; k < sizeof mask / 8; k++) any |= words[k];
+    return any != 0;
+}
 
 /* The values next to a rank, 0 <= rank < n, of n vectors x, lane by lane: *high has it, and *low, if that is asked for, the rank
    before. */
@@ -33,9 +49,7 @@ static void NAME(select)(const V *x, ptrdiff_t n, ptrdiff_t rank, V *low, V *hig
         const MASK below = sum[0] + sum[1] + (sum[2] + sum[3]), within = below <= wanted;
         key = (within & trial) | (~within & key);
         exact |= below == wanted;
-        int all = 1;
-        for (int k = 0; k < VLEN; k++) all &= exact[k] != 0;
-        if (all) break;
+        if (!ANY(~exact)) break;
     }
     const V bound = NUMBER(key);
     V under = SPLAT(-(T)INFINITY), over = SPLAT((T)INFINITY);
