@@ -34,6 +34,7 @@ TEXTS = [
     "minsum(along='mean')",
     "minsum(along='sign')",
     "heap(along='mean', jitter=0)",
+    "heap(period=2)",
     "groups(groups=3)",
     "groups(groups=1)",
     "decoy(along='sign', decoys=2)",

@@ -27,6 +27,7 @@ from robagg.attacks.base import View
         ("minmax(along='median')", "along must be one of mean, std, sign, got 'median'"),
         ("minsum(scale=nan)", "scale must be a finite number, got nan"),
         ("heap(distance='far')", "distance must be a finite number, got 'far'"),
+        ("heap(period=-1)", "period must be a finite number >= 0, got -1"),
         ("heap(jitter=-1)", "jitter must be a finite number >= 0, got -1"),
         ("groups(groups=0)", "groups must be a whole number >= 1, got 0"),
         ("groups(side=-0.5)", "side must be a finite number >= 0, got -0.5"),

@@ -98,6 +98,18 @@ def test_a_heap_stands_at_its_distance_and_its_rows_apart(along: str) -> None:
     assert max(gaps) < spread
 
 
+@pytest.mark.parametrize("name", ["heap", "groups"])
+def test_a_heap_changes_sides_after_each_period(name: str) -> None:
+    honest = draw(14, 30)
+    still, turning = parse(f"{name}(along='mean', jitter=0)"), parse(f"{name}(along='mean', jitter=0, period=2)")
+    there, _ = still.craft(View(honest, None, 20, 6), still.start(setup(20, 6, 30)))
+    other = there - 2 * (there.mean(0) - honest.mean(0))  # groups stand aside of it as before
+    state = turning.start(setup(20, 6, 30))
+    for side in (there, there, other, other, there):
+        sent, state = turning.craft(View(honest, None, 20, 6), state)
+        torch.testing.assert_close(sent, side)
+
+
 def test_groups_move_aside_by_their_side_and_cancel() -> None:
     honest, attack = draw(14, 30), Groups("mean", jitter=0.0, distance=0.5, groups=3, side=0.4)
     spread = spread_of(honest)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab.sharing import EXAMPLES
-from robagg.lab import load
+from robagg.lab import Store, load
 from robagg.lab.command_line import Screen, read_arguments
 from robagg.lab.plugins import forget
 from robagg.profile.__main__ import main, profile
@@ -40,6 +40,14 @@ def test_a_profile_runs_shows_and_is_not_run_again(tmp_path: Path, capsys: pytes
     tables = tabulate(load(store), columns="bf.scale")
     assert {0.1, 0.3, 1.0, 3.0, 10.0} <= set(tables[0].columns)
     assert {dict(table.group)["attack"] for table in tables} == {"bf", "bf(momentum=0.9)", "bf(momentum=0.99)"}
+
+
+def test_momentum_and_rate_are_those_of_every_run(tmp_path: Path) -> None:
+    store = tmp_path / "blobs.jsonl"
+    words = ["krum", *SMALL, "--no-plain", "--steps", "0", "--seeds", "1", "--store", str(store)]
+    assert main([*words, "--momentum", "0.5", "--rate", "0.25"]) == 0
+    settings = [record["spec"]["settings"] for record in Store(store).read().records.values()]
+    assert settings == [{"rounds": 3, "momentum": 0.5, "rate": 0.25}] * len(settings)
 
 
 def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

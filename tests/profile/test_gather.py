@@ -87,7 +87,12 @@ def test_the_page_shows_both_tables_and_every_figure(found: Any, tmp_path: Path)
     assert [path.name for path in figures] == ["alie-0.5.png", "bf.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures)
     page = write_page(found, [path.name for path in figures], quick=True)
-    for part in ("a quick look", "n=20, f=6, rho(rho=0.5), 400 rounds, seeds 0, 1, 2", "](bf.png)", "| tq | 51.0 |"):
+    for part in (
+        "a quick look",
+        "n=20, f=6, rho(rho=0.5), 400 rounds, momentum 0.99, rate 1, seeds 0, 1, 2",
+        "](bf.png)",
+        "| tq | 51.0 |",
+    ):
         assert part in page
 
 

@@ -54,10 +54,11 @@ class Groups(Heap):
 
     def start(self, setup: Setup) -> State:
         """mix (f, h): by which the groups' and the clients' own directions are made of the honest rows."""
-        return {"mix": draw_mix(setup)}
+        state = super().start(setup)
+        return state if "mix" in state else state | {"mix": draw_mix(setup)}
 
     def craft(self, view: View, state: State) -> tuple[Tensor, State]:
-        sent, _ = super().craft(view, state)
+        sent, state = super().craft(view, state)
         mix = state["mix"]
         count = min(self.groups, len(mix))
         if not count:

@@ -29,6 +29,8 @@ def profile(
     f: Annotated[int, "how many of them are Byzantine; also the rules' f"] = 6,
     rho: Annotated[float, "heterogeneity of the paper's split, 0 to 1"] = 0.5,
     rounds: Annotated[int | None, "rounds of training; default: the task's"] = None,
+    momentum: Annotated[float | None, "of the honest clients; default: the task's"] = None,
+    rate: Annotated[float | None, "learning rate; default: the task's"] = None,
     seeds: Annotated[int | None, "how many; default 3, quick: 2"] = None,
     first_seed: Annotated[int, "strengths are searched on this one"] = 0,
     steps: Annotated[int | None, "how often a worst strength is looked for more closely; default 3, quick: 1"] = None,
@@ -55,6 +57,8 @@ def profile(
 
         robagg profile tq --families alie,ipm --seeds 5
 
+        robagg profile spectralfilter --momentum 0.9
+
         robagg show runs/profile/digits.jsonl --columns alie.z
     """
     load_entry_points()
@@ -63,6 +67,7 @@ def profile(
     if quick and (task != "digits" or device not in ("auto", "cpu")):
         raise ValueError(f"a quick look must be at digits on the CPU, got --task {task} --device {device}")
     chosen = choose_families(families.split(",") if families else None, quick=quick and not families)
+    given = {"rounds": rounds, "momentum": momentum, "rate": rate}
     asked = Profile(
         tuple(dict.fromkeys(rules)),
         task=task,
@@ -73,7 +78,7 @@ def profile(
         steps=(1 if quick else 3) if steps is None else steps,
         families=tuple(replace(family, strengths=family.strengths[::2]) for family in chosen) if quick else chosen,
         plain=((QUICK_PLAIN if quick else PLAIN) if plain else ("none",)),
-        settings=() if rounds is None else (("rounds", rounds),),
+        settings=tuple((name, value) for name, value in given.items() if value is not None),
     )
     for rule in asked.rules:
         parse(rule, f=f)

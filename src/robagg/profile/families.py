@@ -11,6 +11,8 @@ DISTANCES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """In standard deviations, or in honest spreads."""
 SCALES = (0.1, 0.3, 1.0, 3.0, 10.0)
 """Times a vector that an attack sends."""
+PERIODS = (5.0, 20.0, 80.0)
+"""Rounds."""
 SHARES = (0.25, 0.5, 0.75, 1.0, 1.5)
 """Times a distance that a formula gives."""
 
@@ -58,6 +60,7 @@ FAMILIES = (
     Family("heap-std", "heap", "distance", DISTANCES),
     Family("heap-mean", "heap", "distance", DISTANCES, "along='mean'", True),
     Family("heap-sign", "heap", "distance", DISTANCES, "along='sign'", True),
+    Family("heap-period", "heap", "period", PERIODS, "along='mean', distance=0.5"),
     Family("groups-std", "groups", "distance", DISTANCES),
     Family("groups-mean", "groups", "distance", DISTANCES, "along='mean'"),
     Family("groups-sign", "groups", "distance", DISTANCES, "along='sign'"),

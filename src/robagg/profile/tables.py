@@ -71,10 +71,12 @@ def write_page(found: Found, figures: Sequence[str], *, quick: bool) -> str:
     run = profile.make(profile.rules[0], "none", profile.seeds[0])
     seeds = ", ".join(map(str, profile.seeds))
     mark = ", a quick look" if quick else ""
+    how = run.effective
     lines = [
         f"# The profile on {profile.task}{mark}",
         "",
-        f"n={run.n}, f={run.f}, {run.split}, {run.effective.rounds} rounds, seeds {seeds}.",
+        f"n={run.n}, f={run.f}, {run.split}, {how.rounds} rounds, momentum {how.momentum:g}, rate {how.rate:g}, "
+        f"seeds {seeds}.",
         "",
         render_rows("", *list_worst(found), "markdown"),
         "",
