@@ -12,7 +12,11 @@ from robagg.tasks.mnist import MNIST
 
 @dataclass(frozen=True)
 class Fashion(MNIST):
-    """Articles of clothing, 28 x 28, on the paper's CNN, trained as MNIST."""
+    """Articles of clothing, 28 x 28, on the paper's CNN, trained as MNIST.
+
+    Args:
+        model: cnn, or mlp, as for MNIST.
+    """
 
     aliases: ClassVar[tuple[str, ...]] = ("fashion-mnist",)
 
