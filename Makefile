@@ -46,6 +46,7 @@ paper-docs: $(STAMP)    ## the paper's tables and figures from the committed res
 	for name in fig1 example1 theorem2; do $(BIN)/robagg paper $$name --out docs/paper || exit 1; done
 	for store in results/paper/*.jsonl; do $(BIN)/robagg paper $$(basename $$store .jsonl) --no-run --out docs/paper || exit 1; done
 	$(BIN)/python docs/scripts/strengths.py
+	$(BIN)/python docs/scripts/every_rule.py
 	$(BIN)/python docs/scripts/few_clients.py
 	$(BIN)/python docs/scripts/static.py --table
 

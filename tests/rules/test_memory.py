@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import oracle
 import robagg as ra
+from robagg.training.snapshot import restore, save
 
 
 def draw(n: int = 6, d: int = 4, number: int = 0) -> Tensor:
@@ -122,13 +123,13 @@ def test_a_training_remembers_each_client_also_where_some_are_asked(share: float
     for t in range(6):
         there.w.copy_(here.w)
         there.round(t, verdict=True)  # draws the same clients and batches, and shows what they send
-        asked = [i for i in range(6) if not there.weights[i].isnan()]
+        asked = [i for i in range(6) if not there.noted.weights[i].isnan()]
         before = here.w.clone()
         here.round(t, verdict=True)
         verdict, sums[asked] = ra.FoolsGold().step(there.sent[asked], sums[asked])
         assert torch.allclose(before - 0.5 * verdict.value, here.w, atol=1e-6)
         assert torch.allclose(here.sums, sums, atol=1e-6)
-    saved = here.snapshot()
+    saved = save(here)
     here.round(6, verdict=False)
-    here.restore(saved)
+    restore(here, saved)
     assert torch.allclose(here.sums, sums, atol=1e-6)
