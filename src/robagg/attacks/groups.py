@@ -28,6 +28,7 @@ class Groups(Heap):
         distance: of the groups' centre from the honest mean, in honest spreads.
         groups: how many; there are never more than Byzantine clients.
         side: how far each group moves aside, in honest spreads.
+        period: rounds after which the groups' centre changes sides; 0: never.
 
     Example:
         >>> import torch
