@@ -36,7 +36,8 @@ def test_the_key_of_every_committed_record_is_what_the_code_makes_of_its_run() -
     changed = [f"{path.name}: {run}" for path, record, run in records if run.key != record["key"]]
     by_plugin = sum(bool(run.plugins) for _, _, run in records)
     assert all(run.plugins == record["plugins"] for _, record, run in records)
-    assert (len(records), by_plugin, changed) == (3655, 209, [])
+    assert (by_plugin, changed) == (209, [])
+    assert len(records) >= 4362, "records may be added and are not taken away"
 
 
 def test_keys_that_were_rewritten_are_listed_beside_their_stores() -> None:
