@@ -97,6 +97,15 @@ def test_the_page_of_names_says_which_packages_are_public() -> None:
         assert (f"`robagg.{name}`" in page) == (name not in PRIVATE), name
 
 
+def test_the_version_is_the_same_everywhere() -> None:
+    released = re.search(
+        r"^## (\S+) \((\d{4}-\d\d-\d\d|unreleased)\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert released is not None and cited is not None
+    assert robagg.__version__ == released[1] == cited[1]
+
+
 def test_files_are_short_enough_to_be_read() -> None:
     for path in MODULES:
         assert len(path.read_text().splitlines()) <= 250, f"{path} has more than 250 lines: part it by concept"
