@@ -167,7 +167,7 @@ def show_result(console: Console, result: Result, n: int, f: int) -> None:
     if len(weights):
         console.print(
             f"weight given: honest {100 * honest:.1f}%, Byzantine {100 * byzantine:.1f}%, "
-            f"the median {100 * max(0.0, 1 - honest - byzantine):.1f}% (mean over the recorded rounds)",
+            f"the rest {100 * max(0.0, 1 - honest - byzantine):.1f}% (mean over the recorded rounds)",
             highlight=False,
         )
     for note in result.notes:
