@@ -31,7 +31,8 @@ class Directions:
     def __init__(self, gram: Tensor, unit: Tensor) -> None:
         squares = gram.diagonal()
         near = bool(squares.max() <= FAR * squares.median())
-        self.gram = torch.empty_like(gram, dtype=torch.float32 if near else torch.float64)
+        # From numpy, which asks for large pages: getting small ones takes as long as the copy.
+        self.gram = torch.from_numpy(np.empty(gram.shape, np.float32 if near else np.float64))
         torch.div(gram, unit, out=self.gram) if not near else self.gram.copy_(gram).div_(unit)
         self.squares = squares / unit
         self.basis: Tensor | None = None
@@ -51,7 +52,7 @@ class Directions:
             axes = torch.linalg.qr(block).Q
             inner = root * axes
             inner -= weight * inner.sum(dim=0)
-            rows = self.gram @ inner
+            rows = (inner.T @ self.gram).T  # the same, as the matrix is symmetric, and faster with few columns
             rows -= weight.T @ rows
             block = root * rows
         variances, turn = torch.linalg.eigh((axes.T @ block).double())
