@@ -39,26 +39,35 @@ def draw_costs(cpu: dict[str, Any], gpu: dict[str, Any]) -> None:
 
 
 def draw_growth(growth: dict[str, Any]) -> None:
-    """Time against n and against d, both axes in powers."""
+    """Times of the mean against n, and time against d, all axes in powers."""
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     by_d = [row for row in growth["d"] if row["n"] == growth["d"][0]["n"]]
     others = growth["d"][len(by_d) :]
     for rule, (name, colour, dash, mark) in LINES.items():
         look = {"color": colour, "linestyle": dash, "marker": mark, "markersize": 4, "linewidth": 1.4}
-        left.plot([row["n"] for row in growth["n"]], [row["ms"][rule] for row in growth["n"]], label=name, **look)
+        alone = {"color": colour, "marker": mark, "markersize": 5, "fillstyle": "none"}
+        left.plot([row["n"] for row in growth["n"]], [_compare(row, rule) for row in growth["n"]], label=name, **look)
         right.plot([row["d"] for row in by_d], [row["ms"][rule] for row in by_d], label=name, **look)
+        for row in growth["many"]:
+            left.plot(row["n"], _compare(row, rule), **alone)
         for row in others:
-            right.plot(row["d"], row["ms"][rule], color=colour, marker=mark, markersize=5, fillstyle="none")
+            right.plot(row["d"], row["ms"][rule], **alone)
     rest = "".join(f"; hollow: n={row['n']}" for row in others)
-    left.set(xlabel="clients n", ylabel="milliseconds", title=f"d = {growth['n'][0]['d']:,}")
+    fewer = " and ".join(f"{row['d']:,}" for row in growth["many"])
+    left.set(xlabel="clients n", ylabel="times the mean", title=f"d = {growth['n'][0]['d']:,}; hollow: {fewer}")
     right.set(xlabel="values d", ylabel="milliseconds", title=f"n = {by_d[0]['n']}{rest}")
     for axes in (left, right):
         axes.set(xscale="log", yscale="log")
         axes.grid(visible=True, which="major", linewidth=0.4)
         axes.spines[["top", "right"]].set_visible(False)
-    ticks = [row["n"] for row in growth["n"]]
+    ticks = [row["n"] for row in (*growth["n"], *growth["many"])]
     left.set_xticks(ticks, [str(n) for n in ticks])
     left.xaxis.minorticks_off()
     left.legend(frameon=False)
     figure.savefig(GROWTH, dpi=120)
+
+
+def _compare(row: dict[str, Any], rule: str) -> float:
+    """A rule's time in those of the mean of the same rows."""
+    return float(row["ms"][rule] / row["ms"]["mean"])
