@@ -368,7 +368,7 @@ bound by memory.
 
 ### Growth with n and d
 
-![Times of the mean against the number of clients up to 3,000, and time against the number of values](images/performance-growth.png)
+![Times of the mean by clients, up to 3,000, and time by values](images/performance-growth.png)
 
 {write_cpu_growth()}
 Twenty rows of 100 million values would be 8 GB, so that row has n=5.
