@@ -63,7 +63,8 @@ def shoot_all(browser: Any, address: str) -> None:
     for rule in ("tq", "cm"):
         choose(page, rule, "bf")
         page.locator(".chips li", has_text=f"{rule} under").wait_for()
-    figures = page.locator("figure")
+    shoot(page, "breakdown", page.locator("#breakdown h3"), page.locator("#breakdown figure").first)
+    figures = page.locator("#chosen figure")
     shoot(page, "curves", page.locator("#chosen h2"), figures.filter(has_text="Distance of the Byzantine"))
     believed = figures.filter(has_text="Weights:")
     shoot(page, "believed", page.get_by_role("heading", name="Who was believed"), believed.last)
@@ -86,8 +87,8 @@ def shoot_all(browser: Any, address: str) -> None:
 
 
 def figures_end(page: Any) -> Any:
-    """The first figure, down to which a picture of the whole page goes."""
-    return page.locator("figure").first
+    """The first figure of the chosen cells, down to which a picture of the whole page goes."""
+    return page.locator("#chosen figure").first
 
 
 def main() -> None:

@@ -153,6 +153,36 @@ def test_curves_are_means_with_bands_and_what_diverged_counts_as_0_from_there_on
             assert [float(text) for text in row[2:]] == pytest.approx(numbers)
 
 
+def test_rules_are_drawn_over_f_with_their_worst_case_or_one_attack(browser: Any, tmp_path: Path) -> None:
+    levels = {("tq", 2): (90.0, 80.0), ("tq", 4): (85.0, 70.0), ("cm", 2): (60.0, 95.0), ("cm", 4): (95.0, 40.0)}
+    with Store(tmp_path / "runs.jsonl") as store:
+        for (rule, f), values in levels.items():
+            for attack, level in zip(("ipm", "bf"), values, strict=True):
+                for seed in (0, 1, 2):
+                    record = make_record(Run(rule=rule, attack=attack, f=f, seed=seed), points=3)
+                    store.append(record | {"accuracy": level + seed})
+    page = write_report(store.path, tmp_path / "page.html", labels=False)
+    with Reader(browser, page, permissions=["clipboard-read", "clipboard-write"]) as reader:
+        figure = reader.page.locator("#breakdown figure")
+        assert figure.locator("h4").inner_text() == "digits, rho 0.5, n 20 over f"
+        half = 4.30 / 3**0.5
+        for under, wanted in (
+            ("worst case", {"tq": (81.0, 71.0), "cm": (61.0, 41.0)}),
+            ("ipm", {"tq": (91.0, 86.0), "cm": (61.0, 96.0)}),
+        ):
+            reader.page.select_option("#under", under)
+            assert figure.locator("path.band").count() == 2
+            figure.get_by_role("button", name="Copy data as CSV").click()
+            rows = [line.split(",") for line in reader.page.evaluate("navigator.clipboard.readText()").splitlines()]
+            assert rows[0] == ["line", "f", "accuracy (%)", "from", "to"] and len(rows) == 5
+            for rule, f, *numbers in rows[1:]:
+                mean = wanted[rule][int(f) // 2 - 1]
+                assert [float(text) for text in numbers] == pytest.approx((mean, mean - half, mean + half))
+        reader.page.locator("summary", has_text="f:").first.click()
+        reader.page.locator("input[data-facet='f'][value='2']").check()
+        assert reader.page.inner_html("#breakdown") == "", "of one f there is no line"
+
+
 def test_a_table_shows_any_measure_with_what_stands_behind_it(browser: Any, tmp_path: Path) -> None:
     records = [make_record(Run(rule="tq", attack="bf", f=4, seed=seed), points=20) for seed in (0, 1, 2)]
     with Store(tmp_path / "runs.jsonl") as store:

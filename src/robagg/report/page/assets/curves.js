@@ -12,7 +12,7 @@ const ROW = 20;
 
 // A series: {label, slot (its colour), points: [[round, value or null], ...], band: [[round, low, high], ...], thin,
 // quiet (not in the legend)}.
-// Options: {label, x, y, least, most, log, step, whole}.
+// Options: {label, x (what is across, if not rounds), y, least, most, log, step, whole}.
 function paintLines(series, options) {
   return (width, colours) => {
     const frame = lay(series, options, width);
@@ -34,7 +34,9 @@ function lay(series, options, width) {
     .filter(([, value]) => value !== null && (!options.log || value > 0));
   const xs = points.map(([x]) => x);
   const ys = points.map(([, y]) => y);
-  const [first, last] = [0, xs.reduce((a, b) => Math.max(a, b), 1)];
+  const [first, last] = options.x
+    ? [xs.reduce((a, b) => Math.min(a, b), Infinity), xs.reduce((a, b) => Math.max(a, b), -Infinity)]
+    : [0, xs.reduce((a, b) => Math.max(a, b), 1)];
   let least = options.least ?? (ys.length ? ys.reduce((a, b) => Math.min(a, b)) : 0);
   let most = options.most ?? (ys.length ? ys.reduce((a, b) => Math.max(a, b)) : 1);
   if (least === most) [least, most] = options.log ? [least / 2, most * 2] : [least - 1, most + 1];
@@ -43,6 +45,7 @@ function lay(series, options, width) {
   return {
     first,
     last,
+    whole: xs.every(Number.isInteger),
     least,
     most,
     x: (round) => LEFT + ((round - first) / (last - first || 1)) * inner,
@@ -58,13 +61,14 @@ function drawAxes(picture, frame, options, width, colours) {
     picture.append(draw('line', { x1: LEFT, x2: width - RIGHT, y1: y, y2: y, stroke: colours.grid }));
     picture.append(write(tell(tick), LEFT - 8, y + 4, colours, { 'text-anchor': 'end', fill: colours.quiet }));
   }
-  for (const tick of tickValues(frame.first, frame.last, Math.floor(width / 90)).filter(Number.isInteger)) {
+  const across = tickValues(frame.first, frame.last, Math.floor(width / (options.x ? 45 : 90)));
+  for (const tick of across.filter((value) => !frame.whole || Number.isInteger(value))) {
     const x = frame.x(tick);
     picture.append(draw('line', { x1: x, x2: x, y1: TOP + PLOT, y2: TOP + PLOT + 5, stroke: colours.quiet }));
-    picture.append(write(String(tick), x, TOP + PLOT + 18, colours, { 'text-anchor': 'middle', fill: colours.quiet }));
+    picture.append(write(options.x ? tell(tick) : String(tick), x, TOP + PLOT + 18, colours, { 'text-anchor': 'middle', fill: colours.quiet }));
   }
   picture.append(draw('line', { x1: LEFT, x2: width - RIGHT, y1: TOP + PLOT, y2: TOP + PLOT, stroke: colours.quiet }));
-  picture.append(write('round', (LEFT + width - RIGHT) / 2, TOP + PLOT + 34, colours, { 'text-anchor': 'middle' }));
+  picture.append(write(options.x ?? 'round', (LEFT + width - RIGHT) / 2, TOP + PLOT + 34, colours, { 'text-anchor': 'middle' }));
   const middle = TOP + PLOT / 2;
   picture.append(
     write(options.y, 14, middle, colours, { 'text-anchor': 'middle', transform: `rotate(-90 14 ${middle})` }),
@@ -113,7 +117,7 @@ function drawLine(picture, one, frame, options, colours) {
   );
   if (one.thin) return;
   const drawn = one.points.filter(([, value]) => value !== null && (!options.log || value > 0));
-  const every = Math.max(1, Math.ceil(drawn.length / 8));
+  const every = options.x ? 1 : Math.max(1, Math.ceil(drawn.length / 8));
   drawn.forEach(([round, value], k) => {
     if (k % every === 0 || k === drawn.length - 1)
       picture.append(marker(one.slot, frame.x(round), frame.y(value), colour));
@@ -173,11 +177,11 @@ function hoverLines(series, options) {
     if (!rounds.length) return null;
     const round = rounds.reduce((best, at) => (Math.abs(at - wanted) < Math.abs(best - wanted) ? at : best));
     const drawn = series.map((one) => [one.label, one.points.find(([at]) => at === round)]).filter(([, point]) => point);
-    return [`round ${round}`, ...drawn.map(([label, point]) => `${label}: ${tell(point[1], 4)}`)];
+    return [`${options.x ?? 'round'} ${options.x ? tell(round) : round}`, ...drawn.map(([label, point]) => `${label}: ${tell(point[1], 4)}`)];
   };
 }
 
-function listLines(series, valueName) {
+function listLines(series, { x = 'round', y }) {
   const bands = series.some((one) => one.band?.length);
   const rows = series.flatMap((one) => {
     const ends = new Map(one.band?.map(([round, low, high]) => [round, [low, high]]));
@@ -186,7 +190,7 @@ function listLines(series, valueName) {
       ...(bands ? (ends.get(round) ?? [null, null]) : []),
     ]);
   });
-  return { head: ['line', 'round', valueName, ...(bands ? ['from', 'to'] : [])], rows };
+  return { head: ['line', x, y, ...(bands ? ['from', 'to'] : [])], rows };
 }
 
 export function lineFigure(title, note, series, options) {
@@ -194,7 +198,7 @@ export function lineFigure(title, note, series, options) {
     title,
     note,
     paint: paintLines(series, { label: title, ...options }),
-    data: () => listLines(series, options.y),
+    data: () => listLines(series, options),
     hover: hoverLines(series, options),
   });
 }

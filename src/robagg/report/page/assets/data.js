@@ -94,6 +94,12 @@ export function deviationOf(values) {
   return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1));
 }
 
+// What a band covers: the interval, or below three values all of them.
+export function spreadOf(values) {
+  const [mean, half] = [meanOf(values), halfInterval(values, deviationOf(values))];
+  return half === null ? [Math.min(...values), Math.max(...values)] : [mean - half, mean + half];
+}
+
 function summarise(runs) {
   const done = runs.filter((run) => run.status === 'ok');
   const values = done.map(valueOf).filter((value) => value !== null);
@@ -101,6 +107,7 @@ function summarise(runs) {
   const failed = runs.length - done.length;
   const deviation = deviationOf(values);
   return {
+    values,
     mean: meanOf(values),
     deviation,
     half: halfInterval(values, deviation),
@@ -173,7 +180,7 @@ function judge(row, attacks) {
 }
 
 // More is better, whatever the measure.
-function merit(cell) {
+export function merit(cell) {
   return shown.measure.lower ? -cell.mean : cell.mean;
 }
 

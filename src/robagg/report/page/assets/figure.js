@@ -104,10 +104,10 @@ function followPointer(place, entry, hover) {
   });
 }
 
-export function drawFigures() {
+export function drawFigures(fresh = false) {
   for (const entry of figures) {
-    if (entry.place.isConnected) entry.redraw();
-    else figures.delete(entry);
+    if (!entry.place.isConnected) figures.delete(entry);
+    else if (!fresh || !entry.width) entry.redraw();
   }
 }
 

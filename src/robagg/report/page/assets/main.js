@@ -8,12 +8,15 @@ import { copyButtons } from './export.js';
 import { watchWidth } from './figure.js';
 import { makeFilters, matchingCells } from './filters.js';
 import { drawTables } from './table.js';
+import { drawBreakdown } from './breakdown.js';
 import { drawDetails, tellResult } from './details.js';
 
 let picked = [];
 
 function redrawTables() {
-  drawTables(matchingCells(), picked, redrawTables, choose);
+  const matching = matchingCells();
+  drawTables(matching, picked, redrawTables, choose);
+  drawBreakdown(matching);
 }
 
 function show() {

@@ -33,6 +33,16 @@ export function say(text) {
   }, 4000);
 }
 
+export function groupBy(values, keyOf) {
+  const groups = new Map();
+  for (const value of values) {
+    const key = keyOf(value);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(value);
+  }
+  return groups;
+}
+
 export function button(text, onclick, attributes) {
   return make('button', { type: 'button', onclick, ...attributes }, text);
 }

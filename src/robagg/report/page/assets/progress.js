@@ -2,7 +2,7 @@
 
 import { find, make } from './page.js';
 import { term } from './words.js';
-import { deviationOf, halfInterval, meanOf, nameOf } from './data.js';
+import { meanOf, nameOf, spreadOf } from './data.js';
 import { lineFigure } from './curves.js';
 
 let log = false;
@@ -102,13 +102,6 @@ function average(lines) {
   const whole = [...values].filter(([, found]) => found.length === lines.length).sort((a, b) => a[0] - b[0]);
   return {
     points: whole.map(([round, found]) => [round, meanOf(found)]),
-    band: lines.length > 1 ? whole.map(([round, found]) => [round, ...spread(found)]) : [],
+    band: lines.length > 1 ? whole.map(([round, found]) => [round, ...spreadOf(found)]) : [],
   };
-}
-
-function spread(values) {
-  const half = halfInterval(values, deviationOf(values));
-  return half === null
-    ? [Math.min(...values), Math.max(...values)]
-    : [meanOf(values) - half, meanOf(values) + half];
 }

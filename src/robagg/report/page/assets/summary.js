@@ -21,9 +21,12 @@ export function summarise(tables) {
     .map(({ table }) => ({ title: table.title, row: table.rows.find((one) => one.rule === rule) }))
     .filter((found) => found.row?.whole)
     .sort((a, b) => (shown.measure.lower ? b.row.worst.mean - a.row.worst.mean : a.row.worst.mean - b.row.worst.mean))[0];
-  const beyond = won === led ? 'in all of them' : won ? `in ${won} of them` : 'in none of them';
+  const part = won === led ? 'all' : won || 'none';
+  const noise = judged.some(({ sure }) => sure)
+    ? `in ${part} of them beyond the noise of the seeds`
+    : 'and with fewer than three seeds nobody can say whether that is noise';
   return (
-    `${rule} has the ${extreme()} worst case in ${led} of ${judged.length} tables, ${beyond} beyond the noise of the seeds; ` +
+    `${rule} has the ${extreme()} worst case in ${led} of ${judged.length} tables, ${noise}; ` +
     `its own hardest is ${tellCell(row.worst)}${unit(row.worst)} under ${row.worst.attack} (${title}).`
   );
 }

@@ -1,0 +1,112 @@
+// Where rules break: the measure over f, rho, n or a setting, a line for each rule, the worst case or one attack.
+
+import { count, find, groupBy, make } from './page.js';
+import { compareTexts, known, merit, shown, spreadOf } from './data.js';
+import { MOST_SERIES } from './scales.js';
+import { drawFigures } from './figure.js';
+import { lineFigure } from './curves.js';
+
+const MOST_FIGURES = 4; // of settings that differ in something else; a filter leaves others
+const WORST = 'worst case';
+let axis = 'f';
+let attack = WORST;
+
+export function drawBreakdown(matching) {
+  const area = find('breakdown');
+  const axes = listAxes(matching);
+  area.replaceChildren();
+  if (!axes.length) return;
+  if (!axes.includes(axis)) [axis] = axes;
+  const attacks = [WORST, ...new Set(matching.map((cell) => cell.attack))];
+  if (!attacks.includes(attack)) attack = WORST;
+  const again = () => drawBreakdown(matching);
+  const places = groupBy(matching, placeBeside);
+  const figures = [...places]
+    .filter(([, cells]) => new Set(cells.map((cell) => numberOf(cell, axis))).size > 1)
+    .sort((a, b) => compareTexts(a[0], b[0]));
+  const left = figures.length - MOST_FIGURES;
+  area.append(
+    make('h3', {}, `Over ${axis}`),
+    make(
+      'div',
+      { class: 'key' },
+      drawSelect('axis', 'Over', axes, axis, (value) => {
+        axis = value;
+        again();
+      }),
+      drawSelect('under', 'Under', attacks, attack, (value) => {
+        attack = value;
+        again();
+      }),
+    ),
+    make('div', { class: 'grid' }, ...figures.slice(0, MOST_FIGURES).map(([place, cells]) => drawPlace(place, cells))),
+    ...(left > 0 ? [make('p', { class: 'quiet' }, `${count(left, 'more setting')}: filter to see them.`)] : []),
+  );
+  drawFigures(true);
+}
+
+function drawSelect(id, label, values, value, take) {
+  const select = make('select', { id }, ...values.map((one) => make('option', { value: one }, one)));
+  select.value = value;
+  select.addEventListener('change', () => {
+    take(select.value);
+    find(id).focus();
+  });
+  return make('label', {}, `${label}: `, select);
+}
+
+function numberOf(cell, name) {
+  const [run] = cell.runs;
+  const value = name in FIXED ? FIXED[name](run) : run.settings[name];
+  return typeof value === 'number' ? value : null;
+}
+
+const FIXED = { f: (run) => run.f, rho: (run) => run.rho, n: (run) => run.n };
+
+function listAxes(matching) {
+  const names = [...Object.keys(FIXED), ...new Set(known.runs.flatMap((run) => Object.keys(run.settings)))];
+  return names.filter((name) => {
+    const values = new Set(matching.map((cell) => numberOf(cell, name)).filter((value) => value !== null));
+    return values.size > 1;
+  });
+}
+
+// What else a cell's setting is.
+function placeBeside(cell) {
+  return cell.place
+    .split(', ')
+    .filter((part) => !part.startsWith(`${axis} `))
+    .join(', ');
+}
+
+function drawPlace(place, cells) {
+  const rules = [...groupBy(cells, (cell) => cell.rule)]
+    .map(([rule, mine]) => ({ rule, points: listPoints(mine) }))
+    .filter(({ points }) => points.length)
+    .map((one) => ({ ...one, rank: one.points.reduce((sum, { cell }) => sum + merit(cell), 0) / one.points.length }))
+    .sort((a, b) => b.rank - a.rank);
+  const series = rules.slice(0, MOST_SERIES).map(({ rule, points }, slot) => ({
+    label: rule,
+    slot,
+    points: points.map(({ at, cell }) => [at, cell.mean]),
+    band: points.filter(({ cell }) => cell.values.length > 1).map(({ at, cell }) => [at, ...spreadOf(cell.values)]),
+  }));
+  const { percent, name } = shown.measure;
+  const more = rules.length > MOST_SERIES ? ` The ${MOST_SERIES} best of ${rules.length} rules: filter for others.` : '';
+  const what = attack === WORST ? 'The worst case over the attacks, by its mean' : `Under ${attack}, the mean`;
+  return lineFigure(`${place} over ${axis}`, `${what} over the seeds and its 95 % interval.${more}`, series, {
+    x: axis,
+    y: percent ? `${name.replaceAll('_', ' ')} (%)` : name,
+    least: percent ? 0 : undefined,
+    most: percent ? 100 : undefined,
+  });
+}
+
+// At each value the cell that counts.
+function listPoints(cells) {
+  const there = cells.filter((cell) => cell.mean !== null && (attack === WORST || cell.attack === attack));
+  return [...groupBy(there, (cell) => numberOf(cell, axis))]
+    .filter(([at]) => at !== null)
+    .map(([at, mine]) => ({ at, cell: mine.reduce((worst, cell) => (merit(cell) < merit(worst) ? cell : worst)) }))
+    .sort((a, b) => a.at - b.at);
+}
