@@ -19,7 +19,7 @@ from robagg.server.journal import list_files
 VIEWS = {
     "runs": (
         "page", "words", "data", "scales", "export", "figure", "curves", "heatmap", "progress", "belief", "filters",
-        "summary", "table", "breakdown", "details", "main",
+        "summary", "key", "table", "breakdown", "details", "main",
     ),
     "rounds": ("page", "words", "scales", "export", "figure", "curves", "rounds", "grid", "verdict", "follow"),
 }  # fmt: skip

@@ -1,6 +1,6 @@
 // Where rules break: the measure over f, rho, n or a setting, a line for each rule, the worst case or one attack.
 
-import { count, find, groupBy, make } from './page.js';
+import { count, drawSelect, find, groupBy, make } from './page.js';
 import { compareTexts, known, merit, shown, spreadOf } from './data.js';
 import { MOST_SERIES } from './scales.js';
 import { drawFigures } from './figure.js';
@@ -30,11 +30,11 @@ export function drawBreakdown(matching) {
     make(
       'div',
       { class: 'key' },
-      drawSelect('axis', 'Over', axes, axis, (value) => {
+      drawSelect('axis', 'Over', nameAll(axes), axis, (value) => {
         axis = value;
         again();
       }),
-      drawSelect('under', 'Under', attacks, attack, (value) => {
+      drawSelect('under', 'Under', nameAll(attacks), attack, (value) => {
         attack = value;
         again();
       }),
@@ -45,14 +45,8 @@ export function drawBreakdown(matching) {
   drawFigures(true);
 }
 
-function drawSelect(id, label, values, value, take) {
-  const select = make('select', { id }, ...values.map((one) => make('option', { value: one }, one)));
-  select.value = value;
-  select.addEventListener('change', () => {
-    take(select.value);
-    find(id).focus();
-  });
-  return make('label', {}, `${label}: `, select);
+function nameAll(values) {
+  return Object.fromEntries(values.map((value) => [value, value]));
 }
 
 function numberOf(cell, name) {

@@ -47,6 +47,18 @@ export function button(text, onclick, attributes) {
   return make('button', { type: 'button', onclick, ...attributes }, text);
 }
 
+// `options` gives each value's text; drawn again, it keeps the keyboard's place.
+export function drawSelect(id, label, options, value, take) {
+  const entries = Object.entries(options).map(([name, text]) => make('option', { value: name }, text));
+  const select = make('select', { id }, ...entries);
+  select.value = value;
+  select.addEventListener('change', () => {
+    take(select.value);
+    find(id).focus();
+  });
+  return make('label', {}, `${label}: `, select);
+}
+
 export function count(number, one, many = `${one}s`) {
   return `${number} ${number === 1 ? one : many}`;
 }

@@ -2,25 +2,23 @@
 
 import { button, count, find, make } from './page.js';
 import { term } from './words.js';
-import { chooseMeasure, compareTexts, known, rank, shown, tabulate, tellCell } from './data.js';
+import { compareTexts, rank, shown, tabulate, tellCell } from './data.js';
 import { css, inkOn, palette, shade, tell } from './scales.js';
+import { drawKey, scale, tellName } from './key.js';
 import { summarise } from './summary.js';
 import { copyButtons } from './export.js';
 
 const FIRST = 24; // tables drawn before the reader asks for more
 const WORST = 'worst case';
 const MEAN = 'mean over attacks';
-const SPREADS = { '95 % interval': '95 % interval of the mean', deviation: 'deviation of the seeds' };
-const RANGES = { full: '0 to 100 %', shown: 'least to greatest shown' };
 const sorting = { column: WORST, down: true };
-let range = 'full';
 let most = FIRST;
 
 export function drawTables(matching, picked, redraw, choose) {
   const tables = tabulate(matching);
   const means = matching.filter((cell) => !cell.word).map((cell) => cell.mean);
   const bounds =
-    (range === 'full' && shown.measure.percent) || !means.length
+    (scale.range === 'full' && shown.measure.percent) || !means.length
       ? [0, 100]
       : [means.reduce((a, b) => Math.min(a, b)), means.reduce((a, b) => Math.max(a, b))];
   const place = { bounds, picked, redraw, choose };
@@ -34,80 +32,16 @@ export function drawTables(matching, picked, redraw, choose) {
       : null;
   const empty = tables.length ? null : make('p', {}, 'No run matches these filters.');
   find('results').replaceChildren(
-    make('h2', {}, term(shown.measure.name, tellName(shown.measure.name)), ' of each ', term('rule'), ' under each ', term('attack')),
+    make(
+      'h2',
+      {},
+      ...[term(shown.measure.name, tellName(shown.measure.name)), ' of each ', term('rule')],
+      ...[' under each ', term('attack')],
+    ),
     drawKey(bounds, redraw),
     ...[empty, ...drawn, more].filter(Boolean),
   );
   find('summary').textContent = summarise(tables);
-}
-
-function drawKey(bounds, redraw) {
-  const bar = make('span', { class: 'bar', 'aria-hidden': 'true' });
-  for (let k = 0; k < 24; k += 1) {
-    const piece = make('span');
-    piece.style.background = css(shade(k / 23));
-    bar.append(piece);
-  }
-  const unit = shown.measure.percent ? ' %' : '';
-  const selects = [
-    ...(known.measures.length > 1
-      ? [
-          drawSelect('measure', 'Measure', Object.fromEntries(known.measures.map(({ name }) => [name, tellName(name).toLowerCase()])), {
-            value: shown.measure.name,
-            take: chooseMeasure,
-            redraw,
-          }),
-        ]
-      : []),
-    drawSelect('spread', 'Behind ±', SPREADS, {
-      value: shown.spread,
-      take: (value) => {
-        shown.spread = value;
-      },
-      redraw,
-    }),
-    drawSelect('range', 'Colours', RANGES, {
-      value: range,
-      take: (value) => {
-        range = value;
-      },
-      redraw,
-    }),
-  ];
-  return make(
-    'div',
-    { class: 'key' },
-    ...selects,
-    make(
-      'span',
-      { class: 'key' },
-      make('span', {}, `${tell(bounds[0])}${unit}`),
-      bar,
-      make('span', {}, `${tell(bounds[1])}${unit}`),
-    ),
-    make(
-      'span',
-      { class: 'quiet' },
-      'Choose a cell for its curves; choose several to compare them. Arrow keys move between cells.',
-    ),
-  );
-}
-
-function drawSelect(id, label, options, { value, take, redraw }) {
-  const entries = Object.entries(options).map(([name, text]) => make('option', { value: name }, text));
-  const select = make('select', { id }, ...entries);
-  select.value = value;
-  select.addEventListener('change', () => {
-    take(select.value);
-    redraw();
-    find(id).focus();
-  });
-  return make('label', {}, `${label}: `, select);
-}
-
-function tellName(measure) {
-  const text = measure.replaceAll('_', ' ');
-  return text[0].toUpperCase() + text.slice(1);
 }
 
 function valueOf(row, column) {
