@@ -90,6 +90,12 @@ def test_train_takes_root_data_in_any_kind() -> None:
         ra.train(model, clients, "fltrust", root=(root[0], root[1][:3]), rounds=1)
 
 
+def test_root_data_that_the_loss_does_not_take_are_a_sentence() -> None:
+    clients, root = make_data()
+    with pytest.raises(ValueError, match=r"the row of the root data cannot be computed: Target [78] is out of bounds"):
+        ra.train(nn.Linear(4, 2), clients, "fltrust", root=(root[0], root[1] + 7), rounds=1)
+
+
 def test_a_root_that_is_not_finite_ends_the_run_with_a_note() -> None:
     clients, root = make_data()
     result = ra.train(nn.Linear(4, 2), clients, "fltrust", root=(root[0] * torch.inf, root[1]), rounds=3)

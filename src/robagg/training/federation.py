@@ -154,8 +154,8 @@ class Federation:
         value = outcome.values[0].to(self.w.dtype)
         if self.server is None:
             self.w.addcmul_(value, self.rate, value=-1)
-        else:
-            self.server.step(self.flat.views(value).values())
+        else:  # some of torch's optimisers change the gradient
+            self.server.step(self.flat.views(value.clone()).values())
         if self.rule.core.remembers:
             self.last.copy_(value)
         if len(self.running):
@@ -200,7 +200,10 @@ class Federation:
     def _compute_root(self, root: Root, *, asks: bool) -> Tensor:
         """(d,) The row that is trusted."""
         source = self.random["root"]
-        self._fill(*root.draw(self.settings.batch * self.settings.local_steps, source), root.momenta, source)
+        try:
+            self._fill(*root.draw(self.settings.batch * self.settings.local_steps, source), root.momenta, source)
+        except Exception as error:
+            raise ValueError(f"the row of the root data cannot be computed: {error}") from error
         if asks and not bool(torch.isfinite(root.row).all()):
             raise QuorumError("the row of the root data is not finite")
         return root.row

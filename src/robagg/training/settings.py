@@ -87,7 +87,9 @@ class Settings:
                 raise ValueError(f"{name} must be {wanted}, got {getattr(self, name)!r}")
         if not is_schedule(self.schedule, self.rounds):
             raise ValueError(f"schedule must be {describe_schedule(self.rounds)}, got {self.schedule!r}")
-        for at, _ in () if isinstance(self.schedule, str) or callable(self.schedule) else self.schedule:
+        if not isinstance(self.schedule, str) and not callable(self.schedule):
+            object.__setattr__(self, "schedule", tuple((float(at), float(factor)) for at, factor in self.schedule))
+        for at, _ in self.schedule if isinstance(self.schedule, tuple) else ():
             if not abs(rate := self.rate_at(math.ceil(find_round(at, self.rounds)))) < 2.0**128:
                 raise ValueError(f"the schedule must leave a rate that float32 holds, got {rate} from {at} on")
         self.rate_at(0)  # a function that gives no number is refused before the first round
