@@ -30,7 +30,14 @@ def seeded(seed: int = 0) -> torch.Generator:
 def count_messages() -> list[tuple[str, int]]:
     """From now on, every all_reduce and what it sends; other messages by name."""
     sent: list[tuple[str, int]] = []
-    for name in ("all_reduce", "broadcast", "all_to_all_single", "all_gather_object"):
+    for name in (
+        "all_reduce",
+        "broadcast",
+        "all_to_all_single",
+        "all_gather_object",
+        "all_gather",
+        "all_gather_into_tensor",
+    ):
         plain = getattr(dist, name)
         plain = getattr(plain, "plain", plain)
 
@@ -177,6 +184,12 @@ def one_gradient(group: Any, rule: str, rows: Tensor, cap: float, given: Given, 
         model.zero_grad()
         model(own).backward()
     return torch.cat([p.grad for p in plain]), state.verdict  # type: ignore[misc]
+
+
+def list_hook_messages(group: Any, rule: str, rows: Tensor, cap: float) -> list[str]:
+    sent = count_messages()
+    one_gradient(group, rule, rows, cap, {})
+    return [name for name, _ in sent]
 
 
 def lose_quorum(group: Any, rule: str) -> str:

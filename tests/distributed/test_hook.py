@@ -79,6 +79,15 @@ def test_one_decision_is_made_for_all_buckets(pool: Pool, cap: float) -> None:
         torch.testing.assert_close(verdict.weights, second.weights, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("rule", ["tq(f=1)", "cm", "nnm >> tq(f=1)"])
+def test_a_small_gradient_takes_one_message(pool: Pool, rule: str) -> None:
+    small, large = torch.randn(4, 5001, generator=programs.seeded(5)), torch.randn(4, 70_000)
+    small[2, 7] = torch.nan  # nor does a broken row take more
+    assert pool.run(programs.list_hook_messages, rule, small, 25.0)[0] == 2 * ["all_gather_into_tensor"]
+    for rows, cap in ((small, 0.001), (large, 25.0)):  # DDP deals out its buckets after the first of two steps
+        assert "all_to_all_single" in pool.run(programs.list_hook_messages, rule, rows, cap)[0]
+
+
 def test_a_rule_that_remembers_starts_from_the_last_gradient(pool: Pool) -> None:
     """DDP deals the parameters out again after its first step: there it starts from the origin again, once."""
     rows = torch.randn(4, 5001, generator=programs.seeded(5))

@@ -78,6 +78,22 @@ class GroupRanks:
         return source
 
 
+class WholeRanks(GroupRanks):
+    """Ranks that each hold all columns: there is nothing to sum, but draws are the first rank's all the same."""
+
+    def add(self, numbers: Tensor) -> Tensor:
+        return numbers
+
+    def find_most(self, numbers: Tensor) -> Tensor:
+        return numbers
+
+    def pool(self, n: int, broken: Mapping[int, str]) -> dict[int, str]:
+        return dict(broken)
+
+    def measure(self, stack: SharedStack, values: Sequence[Tensor]) -> Tensor:
+        return measure(stack, values)
+
+
 def find_device(group: dist.ProcessGroup | None) -> torch.device:
     """Where a group's messages must lie, for who has no tensor to go by."""
     return (

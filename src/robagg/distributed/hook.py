@@ -12,8 +12,7 @@ from robagg._core.aggregate import Request, aggregate
 from robagg._core.rule import Rule
 from robagg._core.shared import SharedStack
 from robagg._core.verdict import Verdict, judge, rebuild
-from robagg.distributed.group import GroupRanks
-from robagg.distributed.slices import Slices
+from robagg.distributed.slices import Slices, Whole, send
 
 
 class HookState:
@@ -46,7 +45,7 @@ class HookState:
         self.request = Request(weights, generator=generator, verdict=verdicts, max_weight=max_weight)
         self.verdict: Verdict | None = None
         """On the ranks of the last step, the same on all of them; its value is None: that is in the gradients."""
-        self._slices: list[Slices] = []
+        self._slices: list[Slices | Whole] = []
         self._last: list[Tensor] | None = None
         """This rank's slices of the last gradient, for a rule that remembers."""
         self._layout: list[list[int]] = []
@@ -56,7 +55,7 @@ class HookState:
         """Send a bucket's slices on their way; with the last bucket the decision is made for all of them."""
         if bucket.index() == 0:  # a backward pass that was broken off may have left some
             self._slices = []
-        self._slices.append(Slices(bucket, self.group, self._spare))
+        self._slices.append(send(bucket, self.group, self._spare))
         future = self._slices[-1].future
         if bucket.is_last():
             slices, self._slices = self._slices, []
@@ -64,13 +63,13 @@ class HookState:
         return future
 
     @torch.no_grad()
-    def _decide(self, slices: list[Slices]) -> None:
+    def _decide(self, slices: list[Slices | Whole]) -> None:
         rows = tuple(one.wait() for one in slices)
         layout = [one.layout for one in slices]
         if layout != self._layout:  # DDP deals the parameters out again after its first step
             self._last, self._layout = None, layout
         n, dtypes = len(rows[0]), [leaf.dtype for leaf in rows]
-        ranks = GroupRanks(self.group, rows[0].device)
+        ranks = slices[0].ranks
         stack = SharedStack(
             n=n,
             leaves=rows,
@@ -105,7 +104,8 @@ def robust_hook(state: HookState, bucket: GradBucket) -> torch.futures.Future[Te
     Every bucket is sent in slices as soon as it is full, so that each rank gets its slice from all. With the last one
     each sketches its slices, an all_reduce of n x n numbers makes one decision for the whole gradient, and each sends
     its slices of the value to all. These are the bytes of the all_reduce that DDP would do; the half that comes back
-    cannot overlap with the backward pass. Beside the buckets a rank holds one gradient more.
+    cannot overlap with the backward pass. Beside the buckets a rank holds one gradient more. A gradient of one bucket
+    and few numbers is sent whole: every rank gets it from all, in one message, and decides by itself.
 
     Example:
         >>> import torch.distributed as dist, robagg as ra
