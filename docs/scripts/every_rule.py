@@ -19,7 +19,8 @@ from robagg.report.measures import split_measures
 from robagg.report.tables import sum_up
 
 ROOT = Path(__file__).parents[2]
-RULES, BACKDOORS = (ROOT / "results" / f"{name}-digits.jsonl" for name in ("rules", "backdoors"))
+STORES = ("rules-digits", "backdoors-digits", "backdoors-mnist")
+RULES, BACKDOORS, MNIST = (ROOT / "results" / f"{name}.jsonl" for name in STORES)
 ATTACKS = {
     **{"none": "none", "alie": "ALIE z=0.37", "alie(z=1.0)": "z=1", "ipm(c0=1.0)": "IPM c0=1", "ipm": "c0=7"},
     **{"bf": "BF", "mimic": "MIMIC", "minmax": "MinMax"},
@@ -30,6 +31,7 @@ AIMS = ("backdoor", "backdoor(share=0.1)", "dba", "replacement", "neurotoxin")
 def main() -> None:
     put(ROOT / "docs" / "researchers.md", "rules", write_rules(load(RULES)))
     put(ROOT / "docs" / "engineers.md", "backdoors", write_backdoors(load(BACKDOORS)))
+    put(ROOT / "docs" / "engineers.md", "mnist", write_one(load(MNIST)))
 
 
 def write_rules(records: list[Record]) -> str:
@@ -52,6 +54,15 @@ def write_backdoors(records: list[Record]) -> str:
             of = [record for record in records if (record["method"], record["f"]) == (rule, f)]
             lines.append([f"`{rule}`", str(f), *(_write([r for r in of if r["attack"] == aim]) for aim in AIMS)])
     return render_rows("", ["accuracy / success, %", "f", *AIMS], lines, "markdown").strip()
+
+
+def write_one(records: list[Record]) -> str:
+    """Accuracy and success of the runs under one attack."""
+    lines = [
+        [f"`{rule}`", _write([r for r in records if r["method"] == rule])]
+        for rule in {r["method"]: None for r in records}
+    ]
+    return render_rows("", ["", "accuracy / success, %"], lines, "markdown").strip()
 
 
 def _write(records: list[Record]) -> str:
