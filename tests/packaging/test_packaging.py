@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -78,8 +79,11 @@ def test_a_wheel_carries_the_compiled_kernel(tree: Path, tmp_path: Path) -> None
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler on this machine")
 def test_a_wheel_made_from_the_sdist_carries_it_too(tree: Path, tmp_path: Path) -> None:
+    (tree / "src" / "robagg" / "kernels" / "_cpu.so").write_bytes(b"of another machine")
     call(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", tmp_path / "sdist", tree, cwd=tmp_path)
     sdist = next((tmp_path / "sdist").glob("robagg-*.tar.gz"))
+    with tarfile.open(sdist) as archive:
+        assert not [name for name in archive.getnames() if "_cpu.so" in name], "a source distribution has source alone"
     wheel, _ = make_wheel(sdist, tmp_path / "dist")
     assert use_wheel(wheel, tmp_path)[-1].startswith("c (")
 
