@@ -105,7 +105,8 @@ def robust_hook(state: HookState, bucket: GradBucket) -> torch.futures.Future[Te
     each sketches its slices, an all_reduce of n x n numbers makes one decision for the whole gradient, and each sends
     its slices of the value to all. These are the bytes of the all_reduce that DDP would do; the half that comes back
     cannot overlap with the backward pass. Beside the buckets a rank holds one gradient more. A gradient of one bucket
-    and few numbers is sent whole: every rank gets it from all, in one message, and decides by itself.
+    and few numbers is sent whole: every rank gets it from all, in one message, and decides by itself, to the last bit
+    alike where ranks have the same CPU or GPU.
 
     Example:
         >>> import torch.distributed as dist, robagg as ra

@@ -2,7 +2,7 @@
 
 from robagg.flower import RobustStrategy
 
-strategy = RobustStrategy(rule="nnm >> tq", f=0.2)
+strategy = RobustStrategy(rule="scaledfilter", f=0.2)
 result = strategy.start(grid=grid, initial_arrays=arrays, num_rounds=10)
 """
 

@@ -2,7 +2,7 @@
 
 from robagg.nvflare import RobustAggregator, RobustFedAvg
 
-aggregator = RobustAggregator("nnm >> tq", f=0.2, journal="rounds.jsonl")
+aggregator = RobustAggregator("scaledfilter", f=0.2, journal="rounds.jsonl")
 job.to_server(RobustFedAvg(num_clients=8, num_rounds=10, aggregator=aggregator))
 """
 

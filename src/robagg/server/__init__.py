@@ -2,7 +2,7 @@
 
 from robagg.server import RobustServer
 
-server = RobustServer("nnm >> tq", f=0.2, journal="rounds.jsonl")
+server = RobustServer("scaledfilter", f=0.2, journal="rounds.jsonl")
 result = server.aggregate(1, {"site-1": state_dict, ...}, model=model)
 """
 
