@@ -366,6 +366,33 @@ def test_denormals_are_flushed_where_the_caller_wants_it_whoever_does_the_work(t
     assert all(not value.any() for value in flushed)
 
 
+@pytest.mark.parametrize("n", [3, 7, 20, 33, 64, 70])
+@pytest.mark.parametrize("has_votes", [False, True])
+@pytest.mark.parametrize("scale", [0.0, 1e-39])
+def test_flushed_denormals_leave_values_beside_them_as_they_are(
+    n: int, has_votes: bool, scale: float, isa: str, three_threads: None
+) -> None:
+    x, generator = draw(n, 30_000), torch.Generator().manual_seed(n)
+    x *= torch.tensor([1.0, scale, 0.0])[torch.randint(0, 3, x.shape, generator=generator)]
+    votes = torch.randint(1, 11, (n,), generator=generator) if has_votes else None
+    total = n if votes is None else int(votes.sum())
+    passes = (
+        lambda: cpu.sketch(x, votes=votes, compute=F32, isa=isa),
+        lambda: cpu.trim(x, total // 4, total - total // 4, votes=votes, compute=F32, isa=isa)[:1],
+        lambda: [cpu.shares(x, total // 4, total - total // 4, votes=votes, compute=F32, isa=isa)] if not scale else [],
+    )
+    wanted = [value for pass_ in passes for value in pass_() if value is not None]
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this CPU does not flush denormals")
+    try:
+        found = [value for pass_ in passes for value in pass_() if value is not None]
+        assert not (torch.tensor([1e-40]) * 1).view(torch.int32).any()  # the caller's own arithmetic is as it was
+    finally:
+        torch.set_flush_denormal(False)
+    for got, value in zip(found, wanted, strict=True):
+        torch.testing.assert_close(got, value, rtol=1e-5, atol=n * torch.finfo(F32).tiny)
+
+
 def test_whose_threads_do_the_work_leaves_no_trace(three_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
     x = draw(11, 150_001)
     shared = cpu.sketch(x, compute=F32)[:3]
@@ -684,6 +711,12 @@ def test_votes_must_be_whole_numbers_one_a_row() -> None:
     for votes in (torch.ones(3, dtype=torch.int64), torch.ones(4), torch.ones(8, dtype=torch.int64)[::2]):
         with pytest.raises(ValueError, match="votes must be a whole number for each of 4 rows"):
             cpu.sketch(draw(4, 5), votes=votes, compute=F32)
+
+
+@pytest.mark.parametrize("n", [4, 600])
+def test_somebody_must_have_votes(n: int, isa: str) -> None:
+    with pytest.raises(ValueError, match=f"votes must hold one that is not 0, got 0 for each of {n} rows"):
+        cpu.sketch(draw(n, 5), votes=torch.zeros(n, dtype=torch.int64), compute=F32, isa=isa)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 20, 90])

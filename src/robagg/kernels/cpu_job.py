@@ -94,6 +94,8 @@ def run(
         weights = weights.to(torch.float64).contiguous()
     if votes is not None and (votes.shape != (m,) or votes.dtype != torch.int64 or not votes.is_contiguous()):
         raise ValueError(f"votes must be a whole number for each of {m} rows, got {tuple(votes.shape)} {votes.dtype}")
+    if votes is not None and not votes.any():
+        raise ValueError(f"votes must hold one that is not 0, got 0 for each of {m} rows")
     described = describe(rows, anchors, d)
     job = Job(
         op=op,

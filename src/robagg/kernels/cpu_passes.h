@@ -548,3 +548,4 @@ static void NAME(measure)(const struct plan *p, int64_t begin, int64_t end, void
 #undef ANY
 #undef LOOK_UP
 #undef LEAST_BEYOND
+#undef REPLACE_BITS
