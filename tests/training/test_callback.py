@@ -47,3 +47,9 @@ def test_a_client_that_was_not_asked_is_called_so() -> None:
         assert len(verdict.reasons) == len(verdict.weights) == 9 and len(absent) == 4
         assert verdict.distances.isnan().nonzero().flatten().tolist() == absent
         assert not verdict.rejected[absent].any() and float(verdict.weights.sum()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["callback", "progress"])
+def test_what_is_no_function_is_refused_before_the_first_round(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} must be a function, called after each round, got 5"):
+        train(**{name: 5})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +86,7 @@ def test_a_users_metric_is_a_function_of_the_model_and_the_test_set(clients: lis
     ("metrics", "kind", "words"),
     [
         ({"loss": lambda *_: 0}, ValueError, "a metric must have a name other than loss, .*, got 'loss'"),
+        ([len], TypeError, "metrics must be functions of .model, test. by name, got .<built-in function len>"),
         ({"mine": 3}, TypeError, "metrics must be functions of .model, test. by name, got 3 for 'mine'"),
         ({"mine": lambda *_: "much"}, TypeError, "the metric 'mine' must give a number or a list of numbers, got str"),
         ({"mine": lambda *_: None}, TypeError, "the metric 'mine' must give .*, got None"),
@@ -104,6 +106,14 @@ def test_what_is_no_metric_is_refused_before_the_first_round(
     [
         (torch.zeros(3), "goal must return samples and a label for each as tensors, or None, got Tensor"),
         ((torch.zeros(3, 4), torch.zeros(2)), "goal must return samples and a label for each .*, got 3 and 2"),
+        (
+            (torch.zeros(3, 5), torch.zeros(3, dtype=torch.int64)),
+            r"goal must return samples that the model takes, .* got samples \(3, 5\) and labels \(3,\): mat1 and mat2",
+        ),
+        (
+            (torch.zeros(3, 4), torch.zeros(3, 2, dtype=torch.int64)),
+            r"goal must return .* labels of its classes, got samples \(3, 4\) and labels \(3, 2\): the model must give",
+        ),
     ],
 )
 def test_a_goal_that_is_none_is_refused_before_the_first_round(clients: list[Pair], answer: Any, words: str) -> None:
@@ -116,6 +126,30 @@ def test_a_goal_that_is_none_is_refused_before_the_first_round(clients: list[Pai
 def test_a_goal_without_samples_is_no_success(clients: list[Pair]) -> None:
     x = torch.randn(9, 4)
     assert "attack_success" not in train(clients, Wanting(), test=(x, torch.zeros(9, dtype=torch.int64))).metrics
+
+
+def test_a_client_that_cannot_be_scored_does_not_end_a_run_that_is_done(clients: list[Pair]) -> None:
+    x, y = clients[0]
+    one = [(part, labels) if i else (part[:1], labels[:1]) for i, (part, labels) in enumerate(clients)]
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+    settings = {"rounds": 2, "f": 2, "device": "cpu", "statistics": "batch"}
+    result = ra.train(model, one, "cm", "ipm", test=(x, y), **settings)
+    assert len(result.notes) == 1
+    assert result.notes[0].startswith("worst_client leaves out client 0, whose accuracy cannot be measured: a batch")
+    rest = ra.train(model, [one[1], *one[1:]], "cm", "ipm", test=(x, y), **settings)
+    assert rest.notes == [] and 0 <= result.metrics["worst_client"] <= 100
+
+
+def test_labels_that_only_the_loss_takes_leave_no_worst_client(clients: list[Pair]) -> None:
+    test, pairs = clients[0], [(x, torch.stack([y, y], 1)) for x, y in clients]
+
+    def loss(output: Tensor, y: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(output, y[:, 0] if y.ndim == 2 else y)
+
+    result = train(pairs, loss=loss, classes=3, test=test)
+    assert result.accuracy is not None and math.isnan(result.metrics["worst_client"])
+    assert result.notes[0].startswith("worst_client leaves out client 0, whose accuracy cannot be measured: the model")
+    assert result.notes[0].endswith(" (and 3 more)")
 
 
 def test_mixed_attacks_have_the_goals_of_all_their_parts() -> None:

@@ -23,7 +23,11 @@ BUILT_IN = ("loss", "class_accuracy", "worst_client", "attack_success")
 
 
 def measure(
-    federation: Federation, test: tuple[Tensor, Tensor] | None, found: Score | None, metrics: Mapping[str, Metric]
+    federation: Federation,
+    test: tuple[Tensor, Tensor] | None,
+    found: Score | None,
+    metrics: Mapping[str, Metric],
+    notes: list[str],
 ) -> dict[str, Value]:
     """What is built in, as far as there are samples for it, then what a user's own functions give.
 
@@ -35,6 +39,7 @@ def measure(
     Args:
         found: what the model makes of the test set.
         metrics: a user's own, by name.
+        notes: takes a sentence on what could not be measured.
     """
     values: dict[str, Value] = {}
     if found is not None:
@@ -42,7 +47,7 @@ def measure(
             values["loss"] = found.loss
         if test is not None and found.right is not None:
             values["class_accuracy"] = _part_by_class(found.right.cpu(), test[1].cpu(), federation.classes)
-            values["worst_client"] = _find_worst(federation)
+            values["worst_client"] = _find_worst(federation, notes)
             goal = read_goal(federation, test)
             if goal is not None and (success := federation.score(goal).accuracy) is not None:
                 values["attack_success"] = success
@@ -72,6 +77,8 @@ def at_rest(federation: Federation) -> Iterator[nn.Module]:
 
 def check_metrics(metrics: Mapping[str, Metric]) -> None:
     """Refuse what are no functions by name."""
+    if not isinstance(metrics, Mapping):
+        raise TypeError(f"metrics must be functions of (model, test) by name, got {metrics!r}")
     for name, metric in metrics.items():
         if not isinstance(name, str) or not callable(metric):
             raise TypeError(f"metrics must be functions of (model, test) by name, got {metric!r} for {name!r}")
@@ -94,14 +101,40 @@ def read_goal(federation: Federation, test: tuple[Tensor, Tensor]) -> tuple[Tens
     return (x, y) if len(y) else None
 
 
+def check_goal(federation: Federation, test: tuple[Tensor, Tensor]) -> None:
+    """Refuse a goal that cannot be scored, by its first two samples."""
+    goal = read_goal(federation, test)
+    if goal is None:
+        return
+    x, y = (part[:2] for part in goal)
+    try:
+        with at_rest(federation):
+            federation.score((x, y))
+    except Exception as error:
+        shapes = f"samples {tuple(goal[0].shape)} and labels {tuple(goal[1].shape)}"
+        raise PluginError(
+            f"{federation.attack}: goal must return samples that the model takes, and labels of its classes, "
+            f"got {shapes}: {error}"
+        ) from error
+
+
 def _part_by_class(right: Tensor, y: Tensor, classes: int) -> list[float]:
     """Percent of each class; NaN for one that is not there."""
     parts = [right[y == label] for label in range(classes)]
     return [100 * int(part.sum()) / len(part) if len(part) else math.nan for part in parts]
 
 
-def _find_worst(federation: Federation) -> float:
-    found = [federation.score(federation.shards.of(i)).accuracy for i in range(federation.h)]
+def _find_worst(federation: Federation, notes: list[str]) -> float:
+    """The lowest accuracy over the honest clients; what cannot be measured of one does not end a run that is done."""
+    found, left_out = list[float | None](), list[str]()
+    for i in range(federation.h):
+        try:
+            found.append(federation.score(federation.shards.of(i)).accuracy)
+        except Exception as error:
+            left_out.append(f"client {i}, whose accuracy cannot be measured: {error}")
+    if left_out:
+        more = f" (and {len(left_out) - 1} more)" if len(left_out) > 1 else ""
+        notes.append(f"worst_client leaves out {left_out[0]}{more}")
     return min((value for value in found if value is not None), default=math.nan)
 
 

@@ -18,7 +18,7 @@ from robagg.models import batchnorm
 from robagg.training.federation import Federation
 from robagg.training.graph import capture
 from robagg.training.losses import Loss
-from robagg.training.metrics import Metric, Value, at_rest, check_metrics, measure, measure_own, read_goal
+from robagg.training.metrics import Metric, Value, at_rest, check_goal, check_metrics, measure, measure_own
 from robagg.training.snapshot import restore, save
 from robagg.training.trace import CURVES, Trace, stride
 
@@ -87,8 +87,11 @@ class Loop:
             got = f"{len(test[0])} samples and {len(test[1])} labels"
             raise ValueError(f"the test set must hold a sample at least, and a label for each, got {got}")
         self.federation, self.progress, self.checkpoint = federation, progress, checkpoint
-        self.metrics, self.callback = metrics or {}, callback
+        self.metrics, self.callback = {} if metrics is None else metrics, callback
         check_metrics(self.metrics)
+        for name, given in (("progress", progress), ("callback", callback)):
+            if given is not None and not callable(given):
+                raise TypeError(f"{name} must be a function, called after each round, got {given!r}")
         self.test = None if test is None else (test[0].to(federation.device), test[1].to(federation.device))
         self.trace = Trace(federation.n, federation.f)
         self.curve: list[tuple[int, float]] = []
@@ -146,7 +149,7 @@ class Loop:
         finite = federation.finite()
         if found is None and self.test is not None and finite:  # taken up after its last round
             found = federation.score(self.test, loss)
-        metrics = measure(federation, self.test, found, self.metrics) if finite else {}
+        metrics = measure(federation, self.test, found, self.metrics, self.notes) if finite else {}
         batchnorm.apply(federation.model, federation.running)
         return Result(
             accuracy=None if found is None else found.accuracy,
@@ -167,7 +170,7 @@ class Loop:
         federation, few = self.federation, (test[0][:2], test[1][:2])
         measured = federation.score(few).right is None
         if not measured:
-            read_goal(federation, test)
+            check_goal(federation, test)
         least, largest = float(test[1].min()), float(test[1].max())
         try:
             if not measured and (least < 0 or largest >= federation.classes):
