@@ -104,6 +104,23 @@ def test_sums_that_are_not_finite_are_refused() -> None:
         ra.FoolsGold().step(draw(), state)
 
 
+def test_a_training_in_half_precision_sums_in_float32() -> None:
+    """In bfloat16, 2 + 1/128 is 2 again."""
+    x, y = draw(60, 3).bfloat16(), torch.arange(60) % 2
+    clients = [(x[i::6], y[i::6]) for i in range(6)]
+    settings = ra.training.Settings(rounds=9, batch=4, momentum=0.0, rate=0.5)
+    kind = {"f": 2, "loss": nn.functional.cross_entropy, "classes": 2, "settings": settings}
+    federation = ra.training.Federation(
+        nn.Linear(3, 2).bfloat16(), clients, ra.FoolsGold(), ra.attacks.SignFlip(), **kind
+    )
+    sums = torch.zeros(6, federation.flat.d)
+    for t in range(9):
+        federation.round(t, verdict=False)
+        sums += federation.sent
+    assert federation.sent.dtype == torch.bfloat16
+    assert torch.equal(federation.sums, sums)
+
+
 @pytest.mark.parametrize("share", [1.0, 0.7])
 def test_a_training_remembers_each_client_also_where_some_are_asked(share: float) -> None:
     """The trained model is that of a loop which calls `step` itself."""

@@ -102,14 +102,14 @@ class Federation:
         self.server = self._equip(settings.server_optimiser)
         self.root: Root | None = None
         if root is not None and any("root" in stage.anchors for stage in rule.stages):
-            optimiser = self._equip(settings.client_optimiser)
-            self.root = Root(root, self.flat, self.w, settings.momentum, optimiser)
+            self.root = Root(root, self.flat, self.w, settings.momentum, self._equip(settings.client_optimiser))
         purposes = ("batches", "attack", "rule", "augment", *(["root"] if self.root else []))
         self.random = {name: seeds.generator(seed, name, self.device) for name in purposes}
         kind = (self.device, self.w.dtype, self.random["attack"])
         self.state = begin(attack, Setup(n, f, self.flat.d, *kind, settings.momentum))
         self.last = torch.zeros_like(self.w)
-        self.sums = self.w.new_zeros(n if rule.core.accumulates else 0, self.flat.d)  # what each client has sent
+        wide = torch.promote_types(self.w.dtype, torch.float32)  # bfloat16 sums stand still after some 256 rows
+        self.sums = self.w.new_zeros(n if rule.core.accumulates else 0, self.flat.d, dtype=wide)
         self.noted = Noted(n, self.device)
         self.alarm = torch.zeros((), device=self.device, dtype=torch.bool)
         self.asks = torch.Generator().manual_seed(seeds.derive(seed, "asked"))
