@@ -114,7 +114,7 @@ def test_schedules_are_an_axis_by_name_and_by_points() -> None:
 
 def test_whole_numbers_for_floats_are_the_same_run() -> None:
     assert Run(rule="tq", split="rho(rho=1)").key == Run(rule="tq", split="rho(rho=1.0)").key
-    one, other = ({"rate": 1, "schedule": [[1, 2]]}, {"rate": 1.0, "schedule": ((1.0, 2.0),)})
+    one, other = ({"rate": 1, "schedule": [[3, 2]]}, {"rate": 1.0, "schedule": ((3.0, 2.0),)})
     assert Run(rule="tq", settings=one) == Run(rule="tq", settings=other)
     assert Run(rule="tq", settings=one).key == Run(rule="tq", settings=other).key
 

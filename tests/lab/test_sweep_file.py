@@ -126,7 +126,7 @@ def test_grids_join_and_overlap_is_told(tmp_path: Path) -> None:
         ("rules = 'tq'\nplugins = 3", "plugins must be paths of files, such as plugins = .*, got 3"),
         ("rules = 'tq'\ngrid = []", "headed .*grid.., with two brackets, got grid = .."),
         ("rules = 'tq'\nn = 1000000000000", "n must be at most 1,000,000, got 1,000,000,000,000"),
-        ("rules = 'tq'\nsettings.schedule = [[400, 0.1]]", "schedule must be .point, factor. pairs .* 1 to 399, or"),
+        ("rules = 'tq'\nsettings.schedule = [[400, 0.1]]", "schedule must be .point, factor. pairs .* 2 to 399 "),
         ("rules = 'tq'\nsettings.schedule = [[-1, 0.1]]", "schedule must be .point, factor. pairs of numbers, a point"),
         ("rules = 'tq'\nsettings.client_optimiser = 'adam'", "momentum must be 0 where clients have an optimiser"),
         ("rules = 'tq'\nsettings.root = 1.5", "root must be a whole number from 0 on, got 1.5"),

@@ -53,13 +53,13 @@ def test_a_mode_without_gradients_around_it_does_not_matter(mode: Any) -> None:
         (
             (),
             {"schedule": [(10, 0.1)]},
-            "schedule must be .point, factor. pairs .* one of the rounds 1 to 1, .* got ..10",
+            "schedule must be .point, factor. pairs .* one of the rounds 2 to 1 .* got ..10",
         ),
         ((), {"schedule": [(-1, 0.1)]}, "schedule must be .point, factor. pairs .* from 0 to below 1 .* got ..-1, 0.1"),
         (
             (),
             {"schedule": [(1.5, 0.1)], "rounds": 9},
-            "one of the rounds 1 to 8, or one of cosine, linear, or a function",
+            "one of the rounds 2 to 8 .round 1 is the share 1/9., or one of cosine, linear, or a function",
         ),
         ((), {"schedule": "cubic"}, "schedule must be .point, factor. pairs .*, got 'cubic'"),
         (

@@ -234,7 +234,7 @@ def test_the_rate_follows_its_schedule() -> None:
     settings = Settings(rounds=100, rate=0.1, schedule=((0.75, 0.1),))
     assert [settings.rate_at(t) for t in (0, 74, 75, 99)] == pytest.approx([0.1, 0.1, 0.01, 0.01])
     for schedule, wanted in (
-        (((1, 0.5), (60, 0.1)), [1.0, 0.5, 0.5, 0.05, 0.05]),
+        (((2, 0.5), (60, 0.1)), [1.0, 1.0, 0.5, 0.05, 0.05]),
         ("linear", [1.0, 0.99, 0.5, 0.4, 0.01]),
         ("cosine", [(1 + math.cos(math.pi * t / 100)) / 2 for t in (0, 1, 50, 60, 99)]),
         (lambda t: 1 / (1 + t), [1.0, 1 / 2, 1 / 51, 1 / 61, 1 / 100]),
@@ -243,10 +243,10 @@ def test_the_rate_follows_its_schedule() -> None:
         assert [named.rate_at(t) for t in (0, 1, 50, 60, 99)] == pytest.approx(wanted)
     for bad in (
         *(((float("inf"), 0.1),), ((0.5, float("nan")),), ((0.5, 10**400),), ((0.5, "0.1"),), ((1.5, 0.1),), 0.5),
-        *(((-1, 0.1),), ((1500, 0.1),)),
+        *(((-1, 0.1),), ((1500, 0.1),), ((1, 0.1),), ((1.0, 0.1),)),
     ):
         with pytest.raises(
-            ValueError, match=r"schedule must be \(point, factor\) pairs .* one of the rounds 1 to 1499"
+            ValueError, match=r"schedule must be \(point, factor\) pairs .* one of the rounds 2 to 1499"
         ):
             Settings(schedule=bad)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"leave a rate that float32 holds, got 1\S*e\+39 from 0.5 on"):

@@ -36,15 +36,16 @@ def find_rate(schedule: Schedule, rate: float, t: int, rounds: int) -> float:
 
 
 def find_round(at: float, rounds: int) -> float:
-    """The round from which a point on holds: from 1 on it is a round itself, below 1 a share of them."""
-    return at if at >= 1 else at * rounds
+    """The round from which a point on holds: above 1 it is a round itself, below 1 a share of them."""
+    return at if at > 1 else at * rounds
 
 
 def describe_schedule(rounds: int) -> str:
     """What a schedule must be."""
     return (
         f"(point, factor) pairs of numbers, a point being a share of the rounds from 0 to below 1 or one of the rounds "
-        f"1 to {rounds - 1}, or one of {', '.join(CURVES)}, or a function of the round"
+        f"2 to {rounds - 1} (round 1 is the share 1/{rounds}), "
+        f"or one of {', '.join(CURVES)}, or a function of the round"
     )
 
 
@@ -61,7 +62,8 @@ def is_schedule(value: Any, rounds: int) -> bool:
 
 
 def _is_point(at: float, rounds: int) -> bool:
-    return 0 <= at < 1 or (at == int(at) and 1 <= at < rounds)
+    """Neither a share nor a round is 1: it once was the share of all rounds, and stored runs with it have that key."""
+    return 0 <= at < 1 or (at == int(at) and 1 < at < rounds)
 
 
 def _is_finite(value: object) -> bool:

@@ -24,7 +24,7 @@ class Settings:
         momentum: of each honest client, from 0 to below 1: it sends `m = momentum m + (1 - momentum) gradient`.
         rate: the learning rate: `w = w - rate * value`.
         schedule: (point, factor) pairs: from that point on the rate is multiplied by the factor; a point is a share of
-            the rounds below 1, or from 1 on a round. Or "cosine" or "linear", down to 0 at the end. Or a function of
+            the rounds below 1, or from 2 on a round. Or "cosine" or "linear", down to 0 at the end. Or a function of
             the round, from 0, that gives the factor.
         local_steps: steps a client makes before it sends the difference, divided by the rate.
         share: the share of the clients that is asked in each round.
