@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -128,7 +129,7 @@ def test_threads_are_fixed_for_the_run_and_given_back(blobs: str) -> None:
     assert torch.get_num_threads() == before
 
 
-def test_a_record_is_never_larger_than_12_kb_and_says_what_it_left_out() -> None:
+def test_a_record_has_at_most_12_kb_beside_its_metrics_and_says_what_it_left_out() -> None:
     n, points = 60, 150
     run = small(n=n, settings={"rounds": 1500, "evaluate_every": 2})
     trace = Trace(n, 5)
@@ -142,6 +143,10 @@ def test_a_record_is_never_larger_than_12_kb_and_says_what_it_left_out() -> None
     assert record["trace"]["rounds"][-1] == 1490
     assert record["notes"][0] == "a note"
     assert record["notes"][1].startswith("thinned to")
+    long = dataclasses.replace(result, metrics={"mine": [k / 7 for k in range(3000)]})
+    whole = fit(run, long, {"seconds": 1.0, "environment": {}})
+    assert len(whole["metrics"]["mine"]) == 3000, "what a user asked for is kept"
+    assert all(whole[name] == record[name] for name in ("curve", "trace", "notes"))
     small_one = Result(1.0, curve[:3], Trace(n, 5), torch.nn.Linear(1, 1), None, 6, 1.0, "cpu")
     assert fit(run, small_one, {})["notes"] == []
 

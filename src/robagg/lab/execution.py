@@ -31,7 +31,7 @@ from robagg.training.trace import CURVES
 from robagg.training.trainer import Progress
 
 LIMIT = 12_000
-"""The most bytes of a record."""
+"""The most bytes of a record beside its metrics, which are kept whole."""
 
 
 def execute(
@@ -162,7 +162,8 @@ def fit(run: Run, result: Result, rest: Record) -> Record:
             "plugins": run.plugins,
             "trace": trace.pack(),
         }
-        if len(json.dumps(record | rest)) <= LIMIT or run.effective.full_trace:
+        counted = {name: value for name, value in (record | rest).items() if name != "metrics"}
+        if len(json.dumps(counted)) <= LIMIT or run.effective.full_trace:
             return record | rest
         if len(trace.rounds) > 10:
             trace = _halve(trace)
