@@ -26,3 +26,10 @@ def test_a_smaller_model_of_a_task_has_a_key_of_its_own_and_the_same_loss(name: 
     out = model(IMAGES.train_x)
     torch.testing.assert_close(out.exp().sum(1), torch.ones(8))  # log-probabilities, as its loss wants
     assert LOSSES[small.loss](out, IMAGES.train_y).isfinite()
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion", "digits"])
+def test_a_model_that_there_is_not_is_refused_before_the_run(name: str) -> None:
+    with pytest.raises(ValueError, match="unknown model 'foo'; there are: cnn, logistic, mlp, resnet20"):
+        Run(rule="tq", task=f"{name}(model='foo')")
+    assert Run(rule="tq", task=f"{name}(model='MLP')").key == Run(rule="tq", task=f"{name}(model='mlp')").key

@@ -32,9 +32,7 @@ def build(
         >>> sum(p.numel() for p in model.parameters())
         1199882
     """
-    known = {fold(listed): listed for listed in MODELS}
-    if fold(name) not in known:
-        raise ValueError(unknown("model", name, sorted(MODELS), known))
+    made = MODELS[find_model(name)]
     if isinstance(seed, torch.Generator):
         seed = int(torch.randint(2**63 - 1, (1,), generator=seed, device=seed.device).item())
     given = {} if shape is None else {"shape": tuple(shape)}
@@ -42,4 +40,16 @@ def build(
     # device, and not a draw taken from anyone else's stream.
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         torch.default_generator.manual_seed(seed)
-        return MODELS[known[fold(name)]](classes=classes, **given)
+        return made(classes=classes, **given)
+
+
+def find_model(name: str) -> str:
+    """The name of a model as `MODELS` has it.
+
+    >>> find_model("ResNet-20")
+    'resnet20'
+    """
+    known = {fold(listed): listed for listed in MODELS}
+    if not isinstance(name, str) or fold(name) not in known:
+        raise ValueError(unknown("model", str(name), sorted(MODELS), known))
+    return known[fold(name)]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from torch import nn
 
 from robagg.data import Dataset, load
-from robagg.models import build
+from robagg.models.build import build, find_model
 from robagg.tasks.base import Task
 from robagg.training import Settings
 
@@ -27,6 +27,9 @@ class Digits(Task):
 
     model: str = "mlp"
     settings: ClassVar[Settings] = Settings(rounds=400, batch=32, momentum=0.99, rate=1.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", find_model(self.model))
 
     def load(self, root: str | Path | None = None) -> Dataset:
         return load("digits", root)

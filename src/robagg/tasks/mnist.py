@@ -10,7 +10,7 @@ from torch import nn
 
 from robagg._core.registry import LATER
 from robagg.data import Dataset, load
-from robagg.models import build
+from robagg.models.build import build, find_model
 from robagg.tasks.base import Task
 from robagg.training import Settings
 
@@ -28,6 +28,9 @@ class MNIST(Task):
     model: str = field(default="cnn", metadata=LATER)
     loss: ClassVar[str] = "nll"
     settings: ClassVar[Settings] = Settings(rounds=1500, batch=32, momentum=0.99, rate=0.02)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", find_model(self.model))
 
     def load(self, root: str | Path | None = None) -> Dataset:
         return load("mnist", root)
