@@ -76,6 +76,31 @@ def test_the_worst_case_is_the_least_mean_over_the_attacks() -> None:
     assert table.cells["cm", 4].mean == 47.0 and table.cells["cm", 2].mean == 57.0
 
 
+def test_no_worst_case_is_drawn_where_a_rule_lacks_an_attack_or_failed(tmp_path: Path) -> None:
+    lacking = [each for each in RECORDS if (each["method"], each["attack"], each["f"]) != ("cm", "lf", 4)]
+    failed = {**record(attack="lf", seed=9), "status": "failed", "accuracy": None}
+    with pytest.warns(UserWarning, match="worst cases left out, since results of some attack are missing or failed: 2"):
+        (table,) = find_worst(tabulate([*lacking, failed], columns="f"))
+    assert {place: cell.mean for place, cell in table.cells.items()} == {
+        ("tq", 2): None,
+        ("tq", 4): 47.0,
+        ("cm", 2): 57.0,
+        ("cm", 4): None,
+    }
+    one = [record(), record(attack="lf", f=2, seed=3) | {"method": "cm"}]
+    with (
+        pytest.warns(match="left out"),
+        pytest.raises(ValueError, match="must have results of every attack to draw, got"),
+    ):
+        plot(one, tmp_path / "figure.pdf", x="f", worst=True)
+
+
+def test_an_attack_without_the_measure_takes_no_worst_case_away() -> None:
+    records = [each | {"metrics": {"attack_success": 20.0} if each["attack"] == "lf" else {}} for each in RECORDS]
+    (table,) = find_worst(tabulate(records, columns="f", measures=["attack_success"]))
+    assert {cell.mean for cell in table.cells.values()} == {20.0}
+
+
 @pytest.mark.parametrize(
     ("records", "given", "sentence"),
     [

@@ -156,6 +156,19 @@ def test_what_a_run_measures_in_the_end_is_a_measure_and_the_worst_is_the_worst_
     assert shown[-2:] == ["| tq | 5.00 | **90.00** | **90.00** |", "| cm | **1.00** | diverged | diverged |"]
 
 
+def test_a_run_that_diverged_counts_as_lost_only_where_its_attack_has_the_measure() -> None:
+    wild = {**record("bf", 10.0), "method": "mean", "diverged": 3, "metrics": {"worst_client": 1.0}}
+    known = {**record("backdoor", 80.0), "method": "mean", "metrics": {"attack_success": 30.0, "worst_client": 50.0}}
+    old = [wild | {"metrics": None}, record("bf", 90.0)]
+    (table,) = tabulate(old, measures=["attack_success"])
+    assert [(cell.word, cell.diverged) for cell in table.cells.values()] == [("-", 0)] * 2
+    success, client = tabulate([wild, known, record("bf", 90.0)], measures=["attack_success", "worst_client"])
+    assert success.cells["mean", "bf"].word == "-" and success.find_worst("mean").mean == 30.0  # type: ignore[union-attr]
+    assert client.cells["mean", "bf"].values == (0.0,) and client.cells["mean", "bf"].word == "diverged"
+    lost = known | {"seed": 1, "diverged": 5, "metrics": {}}
+    assert tabulate([known, lost], measures=["attack_success"])[0].cells["mean", "backdoor"].values == (30.0, 100.0)
+
+
 def test_where_nobody_was_left_out_there_is_no_precision() -> None:
     runs = [{**record("ipm", 60.0), "trace": trace([6], [0], [[True] * 20])}]
     shown = render(tabulate(runs, measures=["precision"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -46,6 +47,9 @@ def plot(
     for note in contents.notes:
         typer.echo(note, err=True)
     records = [flatten(record) for record in contents.records.values()]
-    with wait(f"drawing {output}"):
+    with wait(f"drawing {output}"), warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", UserWarning)
         path = plots.plot(records, output, x=x, y=y, lines=lines, heatmap=heatmap, worst=worst, width=width)
+    for said in notes:
+        typer.echo(f"{said.message}", err=True)
     typer.echo(f"{path}")

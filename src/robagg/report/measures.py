@@ -31,7 +31,8 @@ class Measure:
     """Whether less is better."""
     percent: bool = True
     lost: float | None = None
-    """What a run that diverged counts as; None: as what its record says, since the measure is not of its model."""
+    """What a run that diverged counts as, where some run under its attack has the measure; None: as what its record
+    says, since the measure is not of its model."""
 
 
 def detect(record: Record) -> tuple[float | None, float | None]:
@@ -155,13 +156,24 @@ def take_detection(record: dict[str, Any]) -> None:
 
 
 def split_measures(records: Sequence[Record], names: Sequence[str]) -> list[Record]:
-    """A record for each measure of each run, with the measure's name and its number as `value`."""
+    """A record for each measure of each run, with the measure's name and what the run counts as in it as `value`."""
     known = [measure.name for measure in list_measures(records)]
     for name in names:
         if name not in (*known, *MEASURES):
             raise ValueError(unknown("measure", name, dict.fromkeys((*MEASURES, *known)), (*MEASURES, *known)))
-    return [
-        {**record, "measure": name, "value": read_measure(record, find_measure(name))}
-        for record in records
-        for name in names
-    ]
+    measures = [find_measure(name) for name in names]
+    rows = [[read_measure(record, measure) for measure in measures] for record in records]
+    # An attack that wants no label has no success, though a run under it diverged.
+    measured = {
+        (measure.name, record.get("attack"))
+        for record, row in zip(records, rows, strict=True)
+        for measure, value in zip(measures, row, strict=True)
+        if value is not None
+    }
+    found: list[Record] = []
+    for record, row in zip(records, rows, strict=True):
+        for measure, value in zip(measures, row, strict=True):
+            lost = record.get("diverged") is not None and (measure.name, record.get("attack")) in measured
+            counted = measure.lost if lost and measure.lost is not None else value
+            found.append({**record, "measure": measure.name, "value": counted})
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,8 @@ def plot(
         y: the accuracy, or another measure, such as the recall of the verdicts; over rounds the accuracy alone.
         lines: what has a line, or a row of the heat map.
         heatmap: draw cells with their numbers instead of lines.
-        worst: draw the worst case over all attacks instead of a panel for each.
+        worst: draw the worst case over all attacks instead of a panel for each, but not where a rule lacks results of
+            one of them.
         width: of a panel, in inches; 3.4 is a column of most proceedings.
 
     Example:
@@ -87,8 +89,8 @@ def plot(
         for value in (value for table in tables for value in table.columns):
             if not is_number(value):
                 raise ValueError(f"x must be something that has numbers, or a heat map, got {x!r} with {value!r}")
-    if not any(table.cells for table in tables):
-        raise ValueError("the records must have results to draw, got none")
+    if not any(cell.values for table in tables for cell in table.cells.values()):
+        raise ValueError(f"the records must have results{' of every attack' if worst else ''} to draw, got none")
     matplotlib = require("matplotlib", "matplotlib", "drawing figures")
     with matplotlib.rc_context(STYLE):
         figure = draw(tables, width=width, heatmap=heatmap)
@@ -125,24 +127,38 @@ def _tell_length(record: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def find_worst(tables: Sequence[Table]) -> list[Table]:
-    """Tables that differ in their attack alone as one, with the cell of the least mean in each place."""
+    """Tables that differ in their attack alone as one, with the cell of the worst mean in each place.
+
+    A rule that lacks results of an attack which others have in its column, or of which runs failed there, has no worst
+    case: its place is empty, and a warning says so.
+    """
     joined: dict[tuple[Any, ...], list[Table]] = {}
     for table in tables:
         joined.setdefault(tuple(pair for pair in table.group if pair[0] != "attack"), []).append(table)
-    result = []
+    result, left = [], 0
     for group, parts in joined.items():
-        places = dict.fromkeys(place for table in parts for place in table.cells)
+        places: dict[tuple[Any, Any], list[Cell]] = {}
+        attacks: dict[Any, set[int]] = {}  # by column, but those of which no record there can have the measure
+        for k, table in enumerate(parts):
+            for place, cell in table.cells.items():
+                known = places.setdefault(place, [])
+                if cell.word != "-":
+                    known.append(cell)
+                    attacks.setdefault(place[1], set()).add(k)
+        whole = {
+            place: len(known) == len(attacks.get(place[1], ())) and not any(cell.failed for cell in known)
+            for place, known in places.items()
+        }
+        left += sum(bool(known) and not whole[place] for place, known in places.items())
         cells = {
-            place: min(
-                (table.cells[place] for table in parts if place in table.cells and table.cells[place].values),
-                key=lambda cell: cell.merit,
-                default=sum_up([]),
-            )
-            for place in places
+            place: min(known if whole[place] else [], key=lambda cell: cell.merit, default=sum_up([]))
+            for place, known in places.items()
         }
         rows, columns = ({k: None for table in parts for k in getattr(table, name)} for name in ("rows", "columns"))
         title = ", ".join(f"{name}={value}" for name, value in group)
         result.append(Table(title, (*group, ("attack", "worst")), parts[0].axes, (*rows,), (*columns,), cells))
+    if left:
+        warnings.warn(f"worst cases left out, since results of some attack are missing or failed: {left}", stacklevel=3)
     return result
 
 

@@ -215,12 +215,16 @@ def _freeze(value: Any) -> Any:
 
 
 def sum_up(runs: Sequence[Mapping[str, Any]]) -> Cell:
-    """The cell of runs that differ in their seed: of the accuracy, or of the measure that all of them name."""
+    """The cell of runs that differ in their seed: of the accuracy, or of what `split_measures` made of them."""
     measure = find_measure(runs[0].get("measure", "accuracy") if runs else "accuracy")
     done = [r for r in runs if r["status"] == "ok"]
     wild = [r["diverged"] is not None and measure.lost is not None for r in done]
-    counted = [measure.lost if lost else r.get("value", r["accuracy"]) for r, lost in zip(done, wild, strict=True)]
-    return Cell(tuple(value for value in counted if value is not None), sum(wild), len(runs) - len(done), measure)
+    counted = [
+        r["value"] if "value" in r else measure.lost if lost else r["accuracy"]
+        for r, lost in zip(done, wild, strict=True)
+    ]
+    diverged = sum(lost and value is not None for lost, value in zip(wild, counted, strict=True))
+    return Cell(tuple(value for value in counted if value is not None), diverged, len(runs) - len(done), measure)
 
 
 def _rank(value: Any) -> tuple[bool, float, str]:

@@ -74,21 +74,29 @@ function placeBeside(cell) {
 }
 
 function drawPlace(place, cells) {
-  const rules = [...groupBy(cells, (cell) => cell.rule)]
-    .map(([rule, mine]) => ({ rule, points: listPoints(mine) }))
+  const values = groupBy(cells.filter(isMeasured), (cell) => numberOf(cell, axis));
+  const attacks = new Map([...values].map(([at, there]) => [at, new Set(there.map((cell) => cell.attack)).size]));
+  const every = [...groupBy(cells, (cell) => cell.rule)].map(([rule, mine]) => ({ rule, ...listPoints(mine, attacks) }));
+  // A rule that is not drawn everywhere may be drawn where it is easy: it comes last.
+  const rules = every
     .filter(({ points }) => points.length)
     .map((one) => ({ ...one, rank: one.points.reduce((sum, { cell }) => sum + merit(cell), 0) / one.points.length }))
-    .sort((a, b) => b.rank - a.rank);
+    .sort((a, b) => b.points.length - a.points.length || b.rank - a.rank);
+  const { percent, name } = shown.measure;
   const series = rules.slice(0, MOST_SERIES).map(({ rule, points }, slot) => ({
     label: rule,
     slot,
     points: points.map(({ at, cell }) => [at, cell.mean]),
-    band: points.filter(({ cell }) => cell.values.length > 1).map(({ at, cell }) => [at, ...spreadOf(cell.values)]),
+    band: points
+      .filter(({ cell }) => cell.values.length > 1)
+      .map(({ at, cell }) => [at, ...spreadOf(cell.values, percent)]),
   }));
-  const { percent, name } = shown.measure;
   const more = rules.length > MOST_SERIES ? ` The ${MOST_SERIES} best of ${rules.length} rules: filter for others.` : '';
+  const gaps = every.some(({ left }) => left)
+    ? ` Values of ${axis} at which a rule lacks an attack, or seeds of it failed, are left out of its line.`
+    : '';
   const what = attack === WORST ? 'The worst case over the attacks, by its mean' : `Under ${attack}, the mean`;
-  return lineFigure(`${place} over ${axis}`, `${what} over the seeds and its 95 % interval.${more}`, series, {
+  return lineFigure(`${place} over ${axis}`, `${what} over the seeds and its 95 % interval.${gaps}${more}`, series, {
     x: axis,
     y: percent ? `${name.replaceAll('_', ' ')} (%)` : name,
     least: percent ? 0 : undefined,
@@ -96,11 +104,21 @@ function drawPlace(place, cells) {
   });
 }
 
-// At each value the cell that counts.
-function listPoints(cells) {
-  const there = cells.filter((cell) => cell.mean !== null && (attack === WORST || cell.attack === attack));
-  return [...groupBy(there, (cell) => numberOf(cell, axis))]
-    .filter(([at]) => at !== null)
+// Whether a cell has the measure, or would have if its runs had not failed.
+function isMeasured(cell) {
+  return cell.mean !== null || cell.failed > 0;
+}
+
+// At each value the cell that counts; a worst case only over as many attacks as there are at that value. And whether
+// anything is left out for that.
+function listPoints(cells, attacks) {
+  const there = cells.filter((cell) => isMeasured(cell) && (attack === WORST || cell.attack === attack));
+  const values = [...groupBy(there, (cell) => numberOf(cell, axis))].filter(([at]) => at !== null);
+  const whole = values.filter(([at, mine]) =>
+    attack === WORST ? mine.length === attacks.get(at) && !mine.some((cell) => cell.failed) : mine[0].mean !== null,
+  );
+  const points = whole
     .map(([at, mine]) => ({ at, cell: mine.reduce((worst, cell) => (merit(cell) < merit(worst) ? cell : worst)) }))
     .sort((a, b) => a.at - b.at);
+  return { points, left: attack === WORST && whole.length < values.length };
 }

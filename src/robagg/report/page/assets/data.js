@@ -72,10 +72,21 @@ export function facetValues(facet) {
 // What a cell's number is, and what stands behind it: the reader may choose.
 export const shown = { measure: known.measures[0], spread: 'deviation' };
 
+// An attack that wants no label has no success, though a run under it diverged.
+function findMeasured() {
+  const at = known.measures.indexOf(shown.measure);
+  return new Set(known.runs.filter((run) => run.measures[at] !== null).map((run) => run.attack));
+}
+
+let measured = findMeasured();
+
 // A run that diverged is no use to anybody: it counts as the worst there is, where the measure is of its model.
+function isLost(run) {
+  return run.diverged !== null && shown.measure.lost !== null && measured.has(run.attack);
+}
+
 function valueOf(run) {
-  const { lost } = shown.measure;
-  return run.diverged !== null && lost !== null ? lost : run.measures[known.measures.indexOf(shown.measure)];
+  return isLost(run) ? shown.measure.lost : run.measures[known.measures.indexOf(shown.measure)];
 }
 
 // Half of the 95 % interval of the mean, by Student's t; below three seeds there is none.
@@ -95,15 +106,21 @@ export function deviationOf(values) {
 }
 
 // What a band covers: the interval, or below three values all of them.
-export function spreadOf(values) {
+export function spreadOf(values, percent) {
   const [mean, half] = [meanOf(values), halfInterval(values, deviationOf(values))];
-  return half === null ? [Math.min(...values), Math.max(...values)] : [mean - half, mean + half];
+  if (half === null) return [Math.min(...values), Math.max(...values)];
+  return [mean - half, mean + half].map((end) => hold(end, percent));
+}
+
+// An end of an interval; of percentages within 0 to 100.
+export function hold(end, percent) {
+  return percent ? Math.max(0, Math.min(100, end)) : end;
 }
 
 function summarise(runs) {
   const done = runs.filter((run) => run.status === 'ok');
   const values = done.map(valueOf).filter((value) => value !== null);
-  const diverged = shown.measure.lost === null ? 0 : done.filter((run) => run.diverged !== null).length;
+  const diverged = done.filter(isLost).length;
   const failed = runs.length - done.length;
   const deviation = deviationOf(values);
   return {
@@ -121,6 +138,7 @@ function summarise(runs) {
 
 export function chooseMeasure(name) {
   shown.measure = known.measures.find((measure) => measure.name === name);
+  measured = findMeasured();
   for (const cell of cells.values()) Object.assign(cell, summarise(cell.runs));
 }
 
@@ -201,6 +219,17 @@ export function unpack(run) {
   const packed = known.details[run.index];
   if (!unpacked.has(run.index)) unpacked.set(run.index, packed ? inflate(packed) : null);
   return unpacked.get(run.index);
+}
+
+// Of the runs with equally many rounds that left curves, the one that got furthest: it has all rounds of such a curve.
+export function findFurthest(run) {
+  const isAlike = (other) =>
+    other.status === 'ok' &&
+    known.details[other.index] &&
+    other.task === run.task &&
+    ['rounds', 'evaluate_every'].every((name) => other.settings[name] === run.settings[name]);
+  const reach = (other) => other.diverged ?? Infinity;
+  return known.runs.filter(isAlike).reduce((far, other) => (reach(other) > reach(far) ? other : far), run);
 }
 
 export function tellCell(cell, digits = 1) {

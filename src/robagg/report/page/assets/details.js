@@ -1,7 +1,7 @@
 // What lies behind the chosen cells: which they are, how they went, and each run's spec.
 
 import { button, find, make, plainTable } from './page.js';
-import { known, nameOf, tellCell, unpack } from './data.js';
+import { findFurthest, known, nameOf, tellCell, unpack } from './data.js';
 import { MOST_SERIES, palette, tellSeconds } from './scales.js';
 import { copyButtons } from './export.js';
 import { drawFigures } from './figure.js';
@@ -13,14 +13,17 @@ let turn = 0;
 export async function drawDetails(picked, choose, clear) {
   const mine = ++turn;
   const traces = new Map();
-  await Promise.all(picked.flatMap((cell) => cell.runs).map(async (run) => traces.set(run, await unpack(run))));
+  const runs = picked.flatMap((cell) => cell.runs);
+  const furthest = new Map(runs.filter((run) => run.diverged !== null).map((run) => [run, findFurthest(run)]));
+  const wanted = [...new Set([...runs, ...furthest.values()])];
+  await Promise.all(wanted.map(async (run) => traces.set(run, await unpack(run))));
   if (mine !== turn) return; // the reader has chosen something else meanwhile
   const again = () => drawDetails(picked, choose, clear);
   const area = find('chosen');
   area.replaceChildren(make('h2', {}, 'The chosen cells'), drawChips(picked, choose, clear));
   if (picked.length) {
     area.append(
-      ...drawCurves(picked, traces, again),
+      ...drawCurves(picked, traces, furthest, again),
       ...drawBelief(picked, traces, again),
       ...drawSplits(picked),
       ...drawRuns(picked),

@@ -7,12 +7,13 @@ import { lineFigure } from './curves.js';
 
 let log = false;
 
-export function drawCurves(picked, traces, again) {
+export function drawCurves(picked, traces, furthest, again) {
   const note = picked.some((cell) => cell.runs.length > 1)
     ? `The mean over the seeds and its 95 % interval (of two seeds: from one to the other).${picked.length > 1 ? '' : ' Thin: each seed.'}`
     : '';
   const pair = (name) => (trace) => (trace[name] ? trace.rounds.map((round, k) => [round, trace[name][k]]) : []);
-  const accuracy = makeSeries(picked, traces, tellCurve);
+  const tellOwn = (trace, run) => tellCurve(trace, run, traces.get(furthest.get(run)));
+  const accuracy = makeSeries(picked, traces, tellOwn, true);
   const loss = makeSeries(picked, traces, pair('loss'));
   const tau = makeSeries(picked, traces, pair('tau'));
   const distances = [
@@ -62,35 +63,34 @@ export function drawCurves(picked, traces, again) {
   ];
 }
 
-// A run that diverged counts as 0 from there on, as in the tables.
-function tellCurve(trace, run, rounds) {
+// A run that diverged counts as 0 from there on, as in the tables, as far as the furthest of its length.
+function tellCurve(trace, run, furthest) {
   if (run.diverged === null) return trace.curve;
   const end = trace.curve.length ? trace.curve.at(-1)[0] : 0;
-  return [...trace.curve, ...rounds.filter((round) => round > end).map((round) => [round, 0])];
+  return [...trace.curve, ...furthest.curve.filter(([round]) => round > end).map(([round]) => [round, 0])];
 }
 
 // One line per cell, the mean over its seeds, with its band; and thin ones for the seeds where one cell is chosen.
-function makeSeries(picked, traces, pointsOf) {
+function makeSeries(picked, traces, pointsOf, percent = false) {
   return picked.flatMap((cell, slot) => {
     const runs = cell.runs.filter((run) => traces.get(run));
-    const rounds = [...new Set(runs.flatMap((run) => traces.get(run).curve.map(([round]) => round)))];
     const lines = runs
       .map((run) => ({
         label: `${nameOf(cell, picked)}, seed ${run.seed}`,
         slot,
-        points: pointsOf(traces.get(run), run, rounds),
+        points: pointsOf(traces.get(run), run),
         thin: true,
         quiet: true,
       }))
       .filter(({ points }) => points.length);
     if (!lines.length) return [];
     const single = picked.length === 1 && lines.length > 1 ? lines : [];
-    return [...single, { label: nameOf(cell, picked), slot, ...average(lines) }];
+    return [...single, { label: nameOf(cell, picked), slot, ...average(lines, percent) }];
   });
 }
 
 // At each round that all have: the mean, and the band about it.
-function average(lines) {
+function average(lines, percent) {
   const values = new Map();
   for (const { points } of lines) {
     for (const [round, value] of points) {
@@ -102,6 +102,6 @@ function average(lines) {
   const whole = [...values].filter(([, found]) => found.length === lines.length).sort((a, b) => a[0] - b[0]);
   return {
     points: whole.map(([round, found]) => [round, meanOf(found)]),
-    band: lines.length > 1 ? whole.map(([round, found]) => [round, ...spreadOf(found)]) : [],
+    band: lines.length > 1 ? whole.map(([round, found]) => [round, ...spreadOf(found, percent)]) : [],
   };
 }

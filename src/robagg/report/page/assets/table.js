@@ -2,7 +2,7 @@
 
 import { button, count, find, make } from './page.js';
 import { term } from './words.js';
-import { compareTexts, rank, shown, tabulate, tellCell } from './data.js';
+import { compareTexts, hold, rank, shown, tabulate, tellCell } from './data.js';
 import { css, inkOn, palette, shade, tell } from './scales.js';
 import { drawKey, scale, tellName } from './key.js';
 import { summarise } from './summary.js';
@@ -140,9 +140,7 @@ function awardBadges(table) {
 function tellBounds(row) {
   if (row.low === null || !row.worst) return null;
   const { lower, percent } = shown.measure;
-  const ends = (lower ? [-row.high, -row.low] : [row.low, row.high]).map((end) =>
-    percent ? Math.max(0, Math.min(100, end)) : end,
-  );
+  const ends = (lower ? [-row.high, -row.low] : [row.low, row.high]).map((end) => hold(end, percent));
   return `By the 95 % intervals between ${ends.map((end) => tell(end)).join(' and ')}`;
 }
 

@@ -14,7 +14,7 @@ export const RUN_WORDS = {
   f: 'How many clients are Byzantine. The rule tolerates the same number.',
   rho: 'How unequal the honest clients’ data are: 0 deals labels evenly, 1 gives each client one label or a few.',
   'worst case':
-    'The least accuracy of a rule over the attacks shown. An attacker chooses the attack, so this is what a rule can promise.',
+    'The worst value of a rule over the attacks shown. An attacker chooses the attack, so this is what a rule can promise.',
   'within noise':
     'The seeds do not tell these worst cases apart. The true worst case of a rule may lie as low as the lowest end of its 95 % intervals, and is below the upper end of each.',
   weight: 'The share a client’s vector has in the step of a round. 0: the rule did not believe it.',
