@@ -164,23 +164,34 @@ def test_a_rule_and_a_task_from_files_take_part_and_editing_the_rule_runs_its_ce
 
 def test_only_runs_that_use_a_name_have_its_hash_in_their_key(rule: Path, blobs: str) -> None:
     load_plugin(rule)
-    texts = {"mine": "mine", "chain": "nnm >> mine", "other": "tq"}
+    texts = {"mine": "mine", "chain": "nnm >> mine", "within": "ctma(base='mine')", "other": "tq"}
     before = {name: Run(rule=text, f=3).key for name, text in texts.items()}
     rule.write_text(RULE + "# a word\n")
     load_plugin(rule)
     after = {name: Run(rule=text, f=3).key for name, text in texts.items()}
     assert before["mine"] != after["mine"]
     assert before["chain"] != after["chain"]
+    assert before["within"] != after["within"]
     assert before["other"] == after["other"]
     assert set(Run(rule="mine", task="blobs").plugins) == {"Mine", "Blobs"}
     assert Run(rule="tq", attack="mixed(attacks='ipm+lf')").plugins == {}
 
 
-def test_an_attack_inside_a_mix_counts() -> None:
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "mixed('ipm+echo')",
+        "varying('echo')",
+        "mixed('varying(\"echo\")+ipm')",
+        "varying('mixed(\"ipm+echo\")')",
+        "varying('varying(\"echo\")')",
+    ],
+)
+def test_an_attack_inside_others_counts(attack: str) -> None:
     path = EXAMPLES / "plugins" / "my_attack.py"
     load_plugin(path)
     try:
-        assert set(Run(rule="tq", attack="mixed(attacks='ipm+echo')").plugins) == {"Echo"}
+        assert set(Run(rule="tq", attack=attack).plugins) == {"Echo"}
     finally:
         forget(path)
 

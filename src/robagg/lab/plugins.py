@@ -20,8 +20,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from robagg._core.registry import Registry
-from robagg._core.rule import stages
-from robagg.attacks import attacks
+from robagg._core.rule import Rule, stages
+from robagg.attacks import Mixed, Varying, attacks
 from robagg.splits import splits
 from robagg.tasks.base import tasks
 
@@ -132,13 +132,18 @@ def list_plugins() -> list[Plugin]:
 
 
 def find_plugins(thing: object) -> dict[str, str]:
-    """The plugin classes that an object is made of, by name, each with the hash of its plugin.
+    """The plugin classes of an object and of those within it, however deep, each with the hash of its plugin.
 
     >>> from robagg import TQ
     >>> find_plugins(TQ(f=2))
     {}
     """
-    return {cls.__name__: _digests[cls] for cls in type(thing).__mro__ if cls in _digests}
+    used = {cls.__name__: _digests[cls] for cls in type(thing).__mro__ if cls in _digests}
+    rule = getattr(thing, "rule", None)  # CTMA's base
+    within = thing.parts if isinstance(thing, Mixed | Varying) else ()
+    for part in (*within, *([rule] if isinstance(rule, Rule) else [])):
+        used |= find_plugins(part)
+    return used
 
 
 def _admit(module: ModuleType, source: str, digest: str) -> Plugin:

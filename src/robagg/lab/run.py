@@ -16,7 +16,7 @@ from robagg._core.checks import is_whole
 from robagg._core.registry import Named, split_call
 from robagg._core.rule import Rule, parse
 from robagg._core.stage import Stage
-from robagg.attacks import Mixed, Varying, attacks
+from robagg.attacks import attacks
 from robagg.attacks.base import Attack
 from robagg.lab.plugins import find_plugins
 from robagg.splits import Split, splits
@@ -117,7 +117,7 @@ class Run:
         """The plugin classes this run uses, each with the hash of its file."""
         task, rule, attack, split = self.parts
         used: dict[str, str] = {}
-        for part in (task, *rule.stages, attack, *(attack.parts if isinstance(attack, Mixed | Varying) else ()), split):
+        for part in (task, *rule.stages, attack, split):
             used |= find_plugins(part)
         return used
 
