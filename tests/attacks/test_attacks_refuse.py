@@ -28,6 +28,7 @@ from robagg.attacks.base import View
         ("minsum(scale=nan)", "scale must be a finite number, got nan"),
         ("heap(distance='far')", "distance must be a finite number, got 'far'"),
         ("heap(period=-1)", "period must be a finite number >= 0, got -1"),
+        ("heap(period=0.5)", "period must be 0 or at least 1 round, got 0.5"),
         ("heap(jitter=-1)", "jitter must be a finite number >= 0, got -1"),
         ("groups(groups=0)", "groups must be a whole number >= 1, got 0"),
         ("groups(side=-0.5)", "side must be a finite number >= 0, got -0.5"),
@@ -39,6 +40,9 @@ from robagg.attacks.base import View
         ("backdoor(target=-1)", "target must be a whole number >= 0, got -1"),
         ("backdoor(share=0)", "share must be a number above 0, got 0"),
         ("backdoor(size=0)", "size must be a whole number >= 1, got 0"),
+        ("backdoor(scale=None)", "scale must be a finite number, got None"),
+        ("dba(scale=None)", "scale must be a finite number, got None"),
+        ("neurotoxin(scale=None)", "scale must be a finite number, got None"),
         ("dba(parts=0)", "parts must be a whole number >= 1, got 0"),
         ("replacement(scale=0)", "scale must be a finite number > 0, got 0"),
         ("neurotoxin(top=2)", "top must be a number from 0 to 1, got 2"),
@@ -88,6 +92,33 @@ def test_who_needs_gradients_says_so(attack: BF | LF | Mixed) -> None:
 def test_lf_refuses_labels_it_cannot_turn_round(y: torch.Tensor, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         LF().poison(torch.zeros(2, 1), y, classes=3, k=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"honest": 1.0}, "honest rows must be real numbers of shape (h, d), got torch.float32 ()"),
+        ({"honest": [[1.0, 2.0], [3.0]]}, "honest rows must be a tensor or array (h, d), got list: "),
+        ({"f": 1.5}, "f must be a whole number >= 0, got 1.5"),
+        ({"f": -1}, "f must be a whole number >= 0, got -1"),
+        ({"own": np.ones(2)}, "own gradients must be real numbers of shape (f, d), got torch.float64 (2,)"),
+        (
+            {"own": torch.ones(1, 2) * 1j},
+            "own gradients must be real numbers of shape (f, d), got torch.complex64 (1, 2)",
+        ),
+    ],
+)
+def test_a_call_says_what_it_wanted_and_what_came(given: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        IPM()(**{"honest": torch.ones(3, 2), **given})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("own", [np.array([[1.0, -2.0]]), torch.tensor([[1, -2]]), [[1.0, -2.0]]], ids=type)
+def test_own_gradients_of_another_kind_become_that_of_the_rows(own: object) -> None:
+    for momentum in (0.0, 0.5):
+        sent = BF(momentum=momentum)(torch.ones(3, 2), own=own)
+        assert sent.dtype == torch.float32
+        assert sent.tolist() == [[momentum - 1, 2 - 2 * momentum]]
 
 
 def test_a_view_must_fit_together() -> None:

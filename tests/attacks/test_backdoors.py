@@ -72,6 +72,22 @@ def test_flat_samples_are_images_of_one_line() -> None:
     assert (shown[:, 5:] == x.max()).all()
 
 
+@pytest.mark.parametrize("shape", [(4, 8), (4, 1, 2, 2)])
+def test_every_client_has_a_pixel_of_a_trigger_of_fewer_pixels_than_parts(shape: tuple[int, ...]) -> None:
+    x = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    x[0] = 1
+    attack, y = DBA(share=1.0, size=3, parts=6), torch.ones(4, dtype=torch.int64)
+    goal, _ = attack.goal(x, y, classes=2) or (x, y)
+    parts = [attack.poison(x, y, classes=2, k=k)[0] != x for k in range(6)]
+    assert all(part[i].any() for part in parts for i in range(1, 4))
+    assert torch.equal(torch.stack(parts).any(0), goal != x)
+
+
+def test_samples_without_pixels_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"samples for a trigger must be \(N, ..., H, W\) or \(N, d\), got \(4,\)"):
+        Backdoor().poison(torch.ones(4), torch.zeros(4, dtype=torch.int64), classes=2, k=0)
+
+
 def test_rows_are_momenta_as_the_honest_ones_are() -> None:
     attack, f, d = Backdoor(scale=2.0), 2, 4
     state, kept = attack.start(Setup(6, f, d, dtype=torch.float64, momentum=0.9)), torch.zeros(f, d)

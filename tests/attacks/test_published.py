@@ -109,7 +109,7 @@ def test_where_nothing_is_remembered_rop_takes_the_last_honest_mean() -> None:
 
 
 def test_rop_drags_centred_clipping_along_one_direction_round_after_round() -> None:
-    """What ALIE adds under the same radius does not add up."""
+    """Without an attack the rule ends far nearer to the honest mean."""
     rule, f = ra.CC(f=4, tau=1.0), 4
     pushed = []
     for attack in (ROP(), NoAttack()):
@@ -173,7 +173,7 @@ def test_a_varying_number_attacks_and_the_others_do_not() -> None:
     assert all(240 < count < 320 for count in clients)  # 3.5 of 5 clients a round
 
 
-def test_a_varying_attack_trains_and_has_the_key_of_its_plugin() -> None:
+def test_a_varying_attack_trains() -> None:
     x, y = draw(60, 4).float(), torch.arange(60) % 3
     clients = [(x[i::6], y[i::6]) for i in range(6)]
     result = ra.train(torch.nn.Linear(4, 3), clients, "tq", Varying("bf"), f=2, test=(x, y), rounds=5)

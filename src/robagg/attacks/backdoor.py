@@ -58,10 +58,13 @@ class Backdoor(Attack):
         if not self.share:
             raise ValueError("share must be a number above 0, got 0")
         read_whole(self, "size", 1)
-        if self.scale is not None:
-            read_strength(self, "scale", positive=True)
+        self.read_scale()
         if self.momentum is not None:
             read_momentum(self)
+
+    def read_scale(self) -> None:
+        """Check the field `scale`."""
+        read_strength(self, "scale", positive=True)
 
     def wants_gradient(self, k: int) -> bool:
         return True

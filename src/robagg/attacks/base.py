@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from robagg._core.checks import is_whole
 from robagg._core.contract import Attribution, PluginError, check_tensor, describe
 from robagg._core.registry import Named, Registry
 from robagg._core.rule import Rule
@@ -53,7 +54,7 @@ class Attack(Named, ABC):
         honest: Any,
         *,
         f: int = 1,
-        own: Tensor | None = None,
+        own: Any = None,
         rule: Rule | None = None,
         generator: torch.Generator | None = None,
     ) -> Any:
@@ -62,11 +63,15 @@ class Attack(Named, ABC):
         Args:
             honest: (h, d) tensor or array, what the honest clients send.
             f: how many are Byzantine.
-            own: (f, d) their own gradients, for attacks that send these.
+            own: (f, d) their own gradients, a tensor or array, for attacks that send these.
             rule: what the rows will meet, for attacks that try them on it.
             generator: what is drawn is drawn from it.
         """
-        x = torch.as_tensor(honest)
+        x = _read_rows("honest rows", honest, "h")
+        if not is_whole(f) or f < 0:
+            raise ValueError(f"f must be a whole number >= 0, got {f!r}")
+        f = int(f)
+        own = None if own is None else _read_rows("own gradients", own, "f").to(x)
         view = View(x, own, n=len(x) + f, f=f, generator=generator, round=0, rule=rule)
         state = begin(self, Setup(view.n, f, x.shape[1], x.device, x.dtype, generator))
         rows = play(self, view, state)[0].clone()
@@ -82,6 +87,19 @@ class Attack(Named, ABC):
     def describe(self, n: int, f: int) -> str:
         """The attack's strength in words, for this n and f."""
         return str(self)
+
+
+def _read_rows(what: str, rows: Any, count: str) -> Tensor:
+    """Rows that a user gives, as a tensor of two dimensions and real numbers."""
+    try:
+        x = torch.as_tensor(rows)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{what} must be a tensor or array ({count}, d), got {type(rows).__name__}: {error}"
+        ) from error
+    if x.ndim != 2 or x.is_complex():
+        raise ValueError(f"{what} must be real numbers of shape ({count}, d), got {x.dtype} {tuple(x.shape)}")
+    return x
 
 
 def begin(attack: Attack, setup: Setup) -> State:

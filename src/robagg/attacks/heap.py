@@ -31,7 +31,7 @@ class Heap(Along):
         along: "mean", "std" or "sign".
         jitter: how far each client moves from the common point by a vector of its own, in honest spreads s.
         distance: of the common point from the honest mean, in honest spreads.
-        period: rounds after which the heap changes sides; 0: never.
+        period: rounds after which the heap changes sides, 1 or more; 0: never.
 
     Example:
         >>> import torch
@@ -54,6 +54,8 @@ class Heap(Along):
         super().__post_init__()
         read_strength(self, "distance")
         read_share(self, "period")
+        if 0 < self.period < 1:
+            raise ValueError(f"period must be 0 or at least 1 round, got {self.period:g}")
 
     def start(self, setup: Setup) -> State:
         """mix (f, h): the clients' own vectors; count (): rounds so far, where the heap changes sides."""

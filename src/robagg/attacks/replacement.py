@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -37,7 +37,10 @@ class Replacement(Backdoor):
     """
 
     scale: float | None = None  # type: ignore[assignment]
-    momentum: float | None = field(default=None, kw_only=True)
+
+    def read_scale(self) -> None:
+        if self.scale is not None:
+            super().read_scale()
 
     def shape(self, view: View, rows: Tensor) -> Tensor:
         return rows * (view.n / max(view.f, 1) if self.scale is None else self.scale)

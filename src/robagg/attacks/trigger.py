@@ -12,7 +12,8 @@ def stamp(x: Tensor, size: int, part: tuple[int, int] = (0, 1)) -> Tensor:
     Args:
         x: is not changed.
         size: side of the square in the last corner, at most the image's.
-        part: (k, m) sets the k-th of m parts of its pixels, in the order of the lines; (0, 1) sets all.
+        part: (k, m) sets the k-th of m parts of its pixels, in the order of the lines; (0, 1) sets all. Of more parts
+            than pixels each is one pixel, dealt in turn.
 
     >>> stamp(torch.arange(9.0).view(1, 3, 3), 2)
     tensor([[[0., 1., 2.],
@@ -23,12 +24,16 @@ def stamp(x: Tensor, size: int, part: tuple[int, int] = (0, 1)) -> Tensor:
              [3., 4., 5.],
              [6., 8., 8.]]])
     """
+    if x.ndim < 2:
+        raise ValueError(f"samples for a trigger must be (N, ..., H, W) or (N, d), got {tuple(x.shape)}")
     stamped = x.clone()
     if not x.numel():
         return stamped
     image = stamped[:, None] if x.ndim == 2 else stamped
     height, width = (min(size, side) for side in image.shape[-2:])
     k, m = part
+    m = min(m, height * width)
+    k %= m
     pixels = range(k * height * width // m, (k + 1) * height * width // m)
     for at in pixels:
         image[..., image.shape[-2] - height + at // width, image.shape[-1] - width + at % width] = x.max()
