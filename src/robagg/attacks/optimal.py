@@ -40,8 +40,9 @@ class Optimal(Attack):
     others. What is worst for a round need not be worst for a training.
 
     It knows from the run the rule, the last aggregate where the rule remembers it, and nothing else: what a rule draws
-    it draws for itself. Of a rule that decides by distances alone (Krum, CAF, SpectralFilter, RFA, also behind NNM or
-    Clipping) a try costs n x n work; any other rule is called on the rows at each try.
+    it draws for itself, FLTrust and MoNNA are tried with the median in the place of the trusted row, and FoolsGold on
+    the round's rows alone. Of a rule that decides by distances alone (Krum, CAF, SpectralFilter, RFA, also behind NNM
+    or Clipping) a try costs n x n work; any other rule is called on the rows at each try.
 
     ByzFL's `Optimal_InnerProductManipulation` and `Optimal_ALittleIsEnough` are names for it with one family, no jitter
     and aim far. The strengths tried are not theirs: theirs are searched for, and these are those of the lists.

@@ -27,7 +27,9 @@ class SCM(Along):
     does, so what is gained adds up over the rounds (the paper's aligned attack).
 
     It knows the rule from the run, as `Optimal` does, and costs 24 tries a round: n x n work each for rules that decide
-    by distances alone, else a call of the rule. `Optimal` tries more directions, and judges by the whole step.
+    by distances alone, else a call of the rule. Tries know no trusted row and no earlier rows: FLTrust and MoNNA are
+    tried with the median in the place of that row, FoolsGold on the round's rows alone. `Optimal` tries more
+    directions, and judges by the whole step.
 
     Args:
         along: "mean", "std" or "sign".
