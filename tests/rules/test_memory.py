@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import math
+import weakref
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import oracle
 import robagg as ra
 from robagg.training.snapshot import restore, save
+
+
+@dataclass(frozen=True)
+class Halving(ra.GramRule):
+    """Takes the first two rows' weight, and gives no scale."""
+
+    f: int | None = None
+
+    def weights(self, sketch: ra.Sketch) -> ra.Weights:
+        left = torch.tensor([0, 0.25, 1, 1, 1, 1], dtype=torch.float64)
+        return ra.Weights(sketch.on_rows(left / left.sum()), left=left)
 
 
 def draw(n: int = 6, d: int = 4, number: int = 0) -> Tensor:
@@ -89,6 +105,66 @@ def test_clones_lose_their_weight_over_the_rounds_though_each_round_they_differ(
         verdict, state = rule.step(x, state)
     assert float(verdict.weights[6:].sum()) < 0.02 < float(alone.weights[6:].sum())
     assert verdict.reasons[6].startswith("points where another client does")
+
+
+class Live(TorchDispatchMode):
+    """Counts the bytes of the tensors that are alive, of those made since."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = self.peak = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        given = {x.untyped_storage().data_ptr() for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
+        for x in tree_leaves(made):
+            if isinstance(x, Tensor) and (storage := x.untyped_storage()).data_ptr() not in given:
+                self.live += storage.nbytes()
+                self.peak = max(self.peak, self.live)
+                weakref.finalize(storage, self.free, storage.nbytes())
+        return made
+
+    def free(self, size: int) -> None:
+        self.live -= size
+
+
+@pytest.mark.parametrize(("state", "times"), [(None, 1.5), (torch.zeros(20, 20_000), 3)])
+def test_the_sums_take_one_copy_in_float64_and_their_successor(state: Tensor | None, times: float) -> None:
+    x = torch.randn(20, 20_000, generator=torch.Generator().manual_seed(0))
+    with Live() as counter:
+        ra.FoolsGold().step(x, state)
+    assert counter.peak < times * x.nbytes
+    assert state is None or not state.any()
+
+
+def test_sums_that_ask_for_gradients_are_taken_without() -> None:
+    x = draw().requires_grad_()
+    verdict, state = ra.FoolsGold().step(x, torch.ones(6, 4, dtype=torch.float64, requires_grad=True))
+    assert torch.equal(state, x.detach() + 1)
+    assert not verdict.value.requires_grad and not state.requires_grad
+
+
+def test_a_filter_of_a_users_own_without_a_scale_says_what_is_kept() -> None:
+    assert Halving().explain(draw()).reasons == ("cut", "25% of its weight left", "", "", "", "")
+
+
+@pytest.mark.parametrize("front", ["", "nnm(f=1) >> "])
+def test_ctma_gives_its_base_the_sums(front: str) -> None:
+    rule, base = ra.parse(f"{front}ctma(f=2, base='foolsgold')"), ra.parse(f"{front}foolsgold")
+    x, state = draw(), 3 * draw(number=4)
+    verdict, after = rule.step(x, state)
+    assert torch.equal(after, state + x)
+    rows = ra.NNM(f=1)(x) if front else x
+    centre = base.step(x, state)[0].value
+    nearest = (rows - centre).norm(dim=1).argsort()[:4]
+    torch.testing.assert_close(verdict.value, rows[nearest].mean(0))
+    assert not torch.allclose(verdict.value, rule(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.complex64])
+def test_sums_that_are_no_real_numbers_are_refused(dtype: torch.dtype) -> None:
+    with pytest.raises(ValueError, match=f"the state must be the sums of 6 rows, in floating point, got {dtype}"):
+        ra.FoolsGold().step(draw(), torch.zeros(6, 4, dtype=dtype))
 
 
 @pytest.mark.parametrize("state", [torch.zeros(5, 4), torch.zeros(6, 3), [0.0] * 6])

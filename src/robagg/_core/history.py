@@ -20,7 +20,7 @@ def add_rows(stack: Stack, sums: Any) -> Tensor:
     Rows are told apart by their place. What rounding takes beyond the range of the dtype stays on its edge.
     """
     before = read_sums(stack, sums)
-    after, at = before.clone(), list(stack.kept)
+    after, at = before if sums is None else before.clone(), list(stack.kept)
     for columns, rows in zip(_columns(stack.leaves), stack.leaves, strict=True):
         for k, row in zip(at, rows, strict=True):
             after[k, columns] += row
@@ -38,7 +38,9 @@ def read_sums(stack: Stack, sums: Any) -> Tensor:
     if not isinstance(sums, Tensor) or sums.shape != (stack.n, d):
         got = tuple(sums.shape) if isinstance(sums, Tensor) else type(sums).__name__
         raise ValueError(f"the state must be the sums of {stack.n} rows, a tensor {(stack.n, d)}, got {got}")
-    return sums
+    if not sums.is_floating_point():
+        raise ValueError(f"the state must be the sums of {stack.n} rows, in floating point, got {sums.dtype}")
+    return sums.detach()
 
 
 class Followed(Passes):
@@ -51,14 +53,16 @@ class Followed(Passes):
 
     def __init__(self, leaves: Sequence[Rows], anchors: dict[str, Any], *, sums: Tensor, **options: Any) -> None:
         super().__init__(leaves, anchors, **options)
-        parts = [
-            sums[:, columns].double() * self.unit + torch.stack([row.double() for row in rows])
-            for columns, rows in zip(_columns(leaves), leaves, strict=True)
-        ]
+        # In place: a copy of the sums in float64 is large enough.
+        parts = [sums[:, columns].to(torch.float64, copy=True).mul_(self.unit) for columns in _columns(leaves)]
+        most = torch.full((), torch.finfo(torch.float64).tiny, dtype=torch.float64, device=sums.device)
+        for part, rows in zip(parts, leaves, strict=True):
+            for own, row in zip(part, rows, strict=True):
+                own += row
+            if part.numel():
+                most = most.maximum(torch.linalg.vector_norm(part, torch.inf))
         # Only the angles between them count: none may be beyond what float64 squares.
-        most = torch.stack([part.abs().max() for part in parts if part.numel()] or [sums.new_ones(()).double()]).max()
-        most = most.clamp(min=torch.finfo(torch.float64).tiny)
-        self.past = Passes([part / most for part in parts], dict.fromkeys(anchors), **options)
+        self.past = Passes([part.div_(most) for part in parts], dict.fromkeys(anchors), **options)
 
     def push(self, matrix: Tensor, *, shares_rows: bool = False, anchored: bool = False) -> None:
         super().push(matrix, shares_rows=shares_rows, anchored=anchored)

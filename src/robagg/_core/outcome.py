@@ -111,6 +111,8 @@ class Outcome:
     """(n,) what a filter left of the weight of each row, or of the mixed row through which it counts most."""
     scale: Tensor | None = None
     """() how far rows are from their mean, as the filter reckons."""
+    alike: bool = False
+    """Whether the filter looks for rows that point the same way."""
 
     deviation: float | None = None
     """The standard deviation of squared distances, as a part of them, where they are those of projected rows."""

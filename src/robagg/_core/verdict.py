@@ -144,7 +144,7 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
         elif outcome.left is not None:
             scale = None if outcome.scale is None else float(outcome.scale)
             if reason := _describe_filtered(float(outcome.left[k]), float(distances[row]), scale):
-                reasons[row] = reason
+                reasons[row] = f"points where another client does: {reason}" if outcome.alike else reason
         elif outcome.chosen and weights[row] == 0:
             reasons[row] = "not chosen"
     shares = None
@@ -176,12 +176,12 @@ def judge(rule: Solver, stack: Stack, outcome: Outcome, *, distances_known: Tens
 
 
 def _describe_filtered(left: float, distance: float, scale: float | None) -> str:
-    """Why a filter took weight from a row; empty where it left most of it. None: it looks for rows that are alike."""
+    """Why a filter took weight from a row; empty where it left most of it."""
     if left >= DOUBTED:
         return ""
     kept = "cut" if left < CUT else f"{100 * left:.2g}% of its weight left"
     if scale is None:
-        return f"points where another client does: {kept}"
+        return kept
     if distance > FAR * scale:
         times = f", {distance / scale:.3g} times the spread of the rows" if scale else ""
         return f"far: {distance:.4g} from the value{times}: {kept}"

@@ -22,7 +22,8 @@ class CTMA(GramRule):
     """Centred trimmed meta-aggregation: the mean of the n-f rows nearest to the value of another rule.
 
     With client weights, of the n-f votes nearest to it. Pre-aggregators stand before CTMA and so before both:
-    `nnm >> ctma(base='rfa')`. For a base that remembers, the last value is CTMA's.
+    `nnm >> ctma(base='rfa')`. For a base that remembers, the last value is CTMA's; FoolsGold is given its
+    sums.
 
     Args:
         f: how many rows may be Byzantine (a number, a share, or None for the most that n allows); the base's too.
@@ -57,7 +58,7 @@ class CTMA(GramRule):
             raise ValueError(f"CTMA: base must be a rule, got {self.base!r}: {error}") from None
         if base.mixers or isinstance(base, CTMA) or base.f is not None:
             raise ValueError(f"CTMA: base must be another rule, alone and without an f, got {str(base)!r}")
-        taken = ["anchors", "remembers", "takes_weights", "captures"]
+        taken = ["anchors", "remembers", "accumulates", "takes_weights", "captures"]
         taken += ["needs_median", "floor", "scaled"] if isinstance(base, GramRule) else []
         put = {"base": str(base), "rule": base} | {name: getattr(base, name) for name in taken}
         for name, value in put.items():

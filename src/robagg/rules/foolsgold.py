@@ -66,7 +66,7 @@ class FoolsGold(Rule):
         values = passes.combine(c)
         of = Weights(c, left=left)
         of = of if passes.matrix is None else of.of_sent(passes.matrix[: passes.n, : passes.sent])
-        return Outcome(values, passes.through(c)[: passes.sent], passes.alarm, left=of.left)
+        return Outcome(values, passes.through(c)[: passes.sent], passes.alarm, left=of.left, alike=True)
 
     def trust(self, sketch: Sketch) -> Tensor:
         """(n,) the weights w; all 1 where none is left."""
