@@ -503,7 +503,7 @@ def signguard(rows: Rows, lower: float = 0.1, upper: float = 3.0) -> tuple[Vecto
     usual = median_of(lengths)
     for size in lengths:
         gap = min(gap, relative_gap(size, lower * usual), relative_gap(size, upper * usual))
-    passing = [i for i, size in enumerate(lengths) if lower * usual <= size <= upper * usual] or [*range(n)]
+    passing = [i for i, size in enumerate(lengths) if lower * usual <= size <= upper * usual]
     points = [[sum(v > 0 for v in row) / d, sum(v == 0 for v in row) / d, sum(v < 0 for v in row) / d] for row in rows]
     width = sum(sorted(distance(p, q) for q in points)[max(n // 2, 1) - 1] for p in points) / n
     at = points
@@ -518,6 +518,6 @@ def signguard(rows: Rows, lower: float = 0.1, upper: float = 3.0) -> tuple[Vecto
     if any(size == max(company) and distance(p, best) > 1e-9 for p, size in zip(at, company, strict=True)):
         gap = 0.0
     gap = min([gap, *(abs(distance(p, best) - width - 1e-9) * 1e3 for p in at)])
-    chosen = [i for i in passing if distance(at[i], best) <= width + 1e-9] or passing
+    chosen = [i for i in passing if distance(at[i], best) <= width + 1e-9] or passing or [*range(n)]
     scaled_rows = [[v * min(1, usual / lengths[i]) if lengths[i] else v for v in rows[i]] for i in chosen]
     return mean(scaled_rows), gap

@@ -197,6 +197,7 @@ def check_definition(text: str, votes: list[int], d: int, seed: int, f: Any) -> 
 @every_rule
 @settings(max_examples=6)
 @given(votes=VOTES, d=st.integers(1, 6), seed=st.integers(0, 10**6), f=F)
+@example(votes=[2, 0, 1, 1], d=1, seed=0, f=None)  # signguard: no row of usual length
 def test_a_client_with_k_votes_counts_as_k_clients(text: str, votes: list[int], d: int, seed: int, f: Any) -> None:
     check_definition(text, votes, d, seed, f)
 
