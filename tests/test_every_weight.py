@@ -149,6 +149,9 @@ def follow_core(
             both = oracle.scaled(rows, f * n / total, sent, counts) if core.scaled else None
             value, near = oracle.caf(rows, f * n / total, standout, counts, both)
             margins.append(near)
+            if core.scaled:  # of rows that coincide the unit is a part of the farthest one's, about whichever centre
+                farthest = max(oracle.squared(a, b) for a in rows for b in rows)
+                margins.append(oracle.pair_variance(rows, counts, f * n / total) - 1e-10 * farthest)
         case "rfa":
             value = oracle.rfa(many, core.iterations, core.smoothing)
         case "huber":
